@@ -1,0 +1,22 @@
+"""The one exception that means: the input is at fault, and here is where."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Bad input, told to the person who gave it: which place, which value, what was expected, what to try."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Say which of ``names`` was probably meant: `` Did you mean 'x'?`` or an empty string."""
+    close = difflib.get_close_matches(str(name), [str(n) for n in names], n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def unknown(kind: str, name: object, names: Iterable[str]) -> InputError:
+    """Build the error for a name that is in no catalogue, with the nearest name and the whole list."""
+    known = sorted(names)
+    return InputError(f"There is no {kind} named {name!r}.{nearest(str(name), known)} There are: {', '.join(known)}.")
