@@ -1,0 +1,206 @@
+"""Lanes: eight float64 numbers in one vector register, one for each of eight MDPs.
+
+A loop over MDPs whose body is plain arithmetic could be vectorized by the compiler, but it is not: it picks the wrong
+loop. Here the eight MDPs side by side *are* the number type, so the code of a planner reads as if for one MDP and LLVM
+has nothing to guess. Where the machine has shorter registers, LLVM splits the vectors.
+
+An array of lanes is an ordinary float64 array whose last axis has length 8; ``load(array, i)`` reads the i-th group of
+eight of the flattened array, ``store(array, i, lanes)`` writes it.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic as _intrinsic
+from numba.extending import lower_builtin, models, register_model, type_callable
+
+WIDTH = 8
+intrinsic: Any = _intrinsic  # Numba's own annotation does not know that it takes the typing context away
+_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+
+
+class LanesType(types.Type):
+    """The Numba type of eight float64 lanes."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Lanes8")
+
+
+LANES = LanesType()
+
+
+@register_model(LanesType)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _VECTOR)
+
+
+def _arithmetic(function: Any, instruction: str) -> None:
+    """Teach Numba one operator between lanes: element by element, contracted into fused operations where possible."""
+
+    @type_callable(function)
+    def typer(context: Any) -> Any:
+        return lambda a, b: LANES if isinstance(a, LanesType) and isinstance(b, LanesType) else None
+
+    @lower_builtin(function, LanesType, LanesType)
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return getattr(builder, instruction)(*arguments, flags=("contract",))
+
+
+for _function, _instruction in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
+    _arithmetic(_function, _instruction)
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    offset = builder.mul(index, ir.Constant(index.type, WIDTH))
+    return builder.bitcast(builder.gep(data, [offset]), _VECTOR.as_pointer())
+
+
+@intrinsic
+def load(typing: Any, array: Any, index: Any) -> Any:
+    """``load(array, i)``: lanes ``i * 8 .. i * 8 + 7`` of a contiguous float64 array."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        return builder.load(pointer, align=8)
+
+    return LANES(array, types.intp), code
+
+
+@intrinsic
+def store(typing: Any, array: Any, index: Any, lanes: Any) -> Any:
+    """``store(array, i, lanes)``: write lanes ``i * 8 .. i * 8 + 7``."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        builder.store(arguments[2], pointer, align=8)
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp, LANES), code
+
+
+@intrinsic
+def fill(typing: Any, number: Any) -> Any:
+    """``fill(x)``: the same number in all lanes."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), arguments[0], ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+        return builder.shuffle_vector(lanes, ir.Constant(_VECTOR, ir.Undefined), zeros)
+
+    return LANES(types.float64), code
+
+
+def _choice(comparison: str, doc: str) -> Any:
+    """Make ``f(a, b, x, y)``: x in the lanes where the comparison of a and b holds, y elsewhere."""
+
+    def choose(typing: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.select(builder.fcmp_ordered(comparison, *arguments[:2]), *arguments[2:])
+
+        return LANES(LANES, LANES, LANES, LANES), code
+
+    choose.__doc__ = doc
+    return intrinsic(choose)
+
+
+where_greater = _choice(">", "``where_greater(a, b, x, y)``: x where a > b, else y.")
+where_equal = _choice("==", "``where_equal(a, b, x, y)``: x where a == b, else y.")
+
+
+@intrinsic
+def largest(typing: Any, lanes: Any) -> Any:
+    """``largest(lanes)``: the greatest of the eight, a float."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        at = [builder.extract_element(arguments[0], ir.Constant(ir.IntType(32), i)) for i in range(WIDTH)]
+        top = at[0]
+        for other in at[1:]:
+            top = builder.select(builder.fcmp_ordered(">", other, top), other, top)
+        return top
+
+    return types.float64(LANES), code
+
+
+@njit(cache=True, nogil=True)
+def larger(a: Any, b: Any) -> Any:
+    """``larger(a, b)``: lane by lane, the larger one."""
+    return where_greater(a, b, a, b)
+
+
+@njit(cache=True, nogil=True)
+def smaller(a: Any, b: Any) -> Any:
+    """``smaller(a, b)``: lane by lane, the smaller one."""
+    return where_greater(b, a, a, b)
+
+
+@njit(cache=True, nogil=True)
+def room(n: int) -> Any:
+    """Room for n groups of lanes, at a multiple of 64 bytes: a register read across cache lines costs two reads."""
+    space = np.empty((n + 1) * WIDTH)
+    skip = -(space.ctypes.data // space.itemsize) % WIDTH
+    return space[skip : skip + n * WIDTH]
+
+
+@intrinsic
+def _turn(typing: Any, source: Any, of: Any, column: Any, out: Any, at: Any) -> Any:
+    """Read eight columns of eight lines and write them turned, so that each line becomes a lane."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source, of, column, out, at = arguments
+        table = context.make_array(signature.args[0])(context, builder, source)
+        numbers = context.make_array(signature.args[1])(context, builder, of).data
+        length = builder.extract_value(table.shape, 1)
+        lines = []
+        for lane in range(WIDTH):
+            number = builder.load(builder.gep(numbers, [ir.Constant(column.type, lane)]))
+            start = builder.add(builder.mul(number, length), column)
+            pointer = builder.bitcast(builder.gep(table.data, [start]), _VECTOR.as_pointer())
+            lines.append(builder.load(pointer, align=8))
+        for half in (1, 2, 4):  # three rounds of exchanging halves turn an 8 x 8 block
+            turned = list(lines)
+            for i in range(WIDTH):
+                if i & half:
+                    continue
+                low, high = lines[i], lines[i + half]
+                first = [j if not j & half else j - half + WIDTH for j in range(WIDTH)]
+                second = [j + half if not j & half else j + WIDTH for j in range(WIDTH)]
+                turned[i] = builder.shuffle_vector(low, high, _mask(first))
+                turned[i + half] = builder.shuffle_vector(low, high, _mask(second))
+            lines = turned
+        place = builder.add(at, column)
+        for i, line in enumerate(lines):
+            index = builder.add(place, ir.Constant(place.type, i))
+            builder.store(line, _pointer(context, builder, signature.args[3], out, index), align=8)
+        return context.get_dummy_value()
+
+    return types.none(source, of, types.intp, out, types.intp), code
+
+
+def _mask(positions: list[int]) -> Any:
+    return ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), positions)
+
+
+@njit(cache=True, nogil=True)
+def gather(source: Any, of: Any, out: Any, at: int) -> None:
+    """Put line ``of[l]`` of ``source`` (n, m) into lane l of the m groups of ``out`` that begin with number ``at``."""
+    m = source.shape[1]
+    if m < WIDTH:
+        for lane in range(WIDTH):
+            for column in range(m):
+                out[(at + column) * WIDTH + lane] = source[of[lane], column]
+        return
+    for column in range(0, m - WIDTH, WIDTH):
+        _turn(source, of, column, out, at)
+    _turn(source, of, m - WIDTH, out, at)  # may write some columns once more

@@ -1,0 +1,91 @@
+"""What a planner is given and what it gives back, between `solve` and the algorithms."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from certeq.arrays import ArrayLike, Booleans, Floats, Integers, floats, together, within
+from certeq.errors import InputError
+from certeq.kernel import Kernel, Rows, kernel
+
+
+class Problem(NamedTuple):
+    """A checked planning problem; leading axes broadcast."""
+
+    model: Kernel  # (..., S, A, S)
+    reward: Floats  # (..., S, A)
+    discount: Floats  # (...)
+    allowed: Booleans  # (..., S, A)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The broadcast leading axes."""
+        lead = (self.model.batch, self.reward.shape[:-2], self.discount.shape, self.allowed.shape[:-2])
+        return np.broadcast_shapes(*lead)
+
+    @property
+    def n_states(self) -> int:
+        """S."""
+        return self.model.shape[-1]
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+        return int(self.allowed.shape[-1])
+
+
+class Solution(NamedTuple):
+    """What an algorithm found."""
+
+    policy: Integers  # (..., S)
+    values: Floats  # (..., S)
+    iterations: Integers  # (...)
+    residual: Floats  # (...)
+    converged: Booleans  # (...)
+    error: Floats | float = 0.0  # (...): certified error of the values, up to a shift; 0 for exact methods
+
+
+def read_problem(
+    transition: Any, reward: ArrayLike, discount: ArrayLike, allowed: ArrayLike | None
+) -> tuple[Problem, bool]:
+    """Check the parts of a problem; the second value tells whether the rows themselves are checked already."""
+    trusted = not isinstance(transition, np.ndarray)
+    if trusted:
+        model = kernel(transition)
+    else:
+        array = np.asarray(transition, dtype=np.float64)
+        Rows(np.empty((0, *array.shape[-3:])) if array.ndim >= 3 else array)  # the shape alone
+        model = Rows.trusted(array)
+    S = model.shape[-1]
+    rewards = floats("reward", reward)
+    A = max(model.shape[-2], rewards.shape[-1] if rewards.ndim else 1)
+    fits = rewards.ndim >= 2 and rewards.shape[-2] in (1, S) and rewards.shape[-1] in (1, A)
+    if not fits or model.shape[-2] not in (1, A):
+        expected = f"(..., {S}, {model.shape[-2]})"
+        raise InputError(f"Transitions of shape {model.shape} need rewards of shape {expected}; got {rewards.shape}.")
+    rewards = np.broadcast_to(rewards, (*rewards.shape[:-2], S, A))
+    problem = Problem(model, rewards, within("discount", discount, 0, 1), read_allowed(allowed, S, A))
+    together(
+        transition=model.batch,
+        reward=rewards.shape[:-2],
+        discount=problem.discount.shape,
+        allowed=problem.allowed.shape[:-2],
+    )
+    return problem, trusted
+
+
+def read_allowed(allowed: ArrayLike | None, S: int, A: int) -> Booleans:
+    """Check a mask of actions: every state needs one."""
+    if allowed is None:
+        return np.ones((S, A), dtype=bool)
+    mask = np.asarray(allowed)
+    if mask.dtype != bool or mask.shape[-2:] != (S, A):
+        raise InputError(f"allowed must be booleans of shape (..., {S}, {A}); got {mask.dtype} {mask.shape}.")
+    without = ~mask.any(axis=-1) if not mask.all() else np.zeros(0, dtype=bool)
+    if without.any():
+        *batch, s = np.argwhere(without)[0].tolist()
+        where = f" of batch element {batch}" if batch else ""
+        raise InputError(f"State {s}{where} has no allowed action; each state needs at least one.")
+    return mask

@@ -1,0 +1,19 @@
+"""The paper's remedy: for each pair, the weight with the least mean squared error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from certeq import targets, weights
+from certeq.counts import Counts
+from certeq.moments import moments
+from certeq.regularizers.shrinkage import Shrinkage
+
+
+def least_mse(
+    counts: Counts, *, plug_in: str = "posterior", pseudo_count: float = 0.5, target: Any = None
+) -> Shrinkage:
+    """Eq. 5: ε*(s, a) toward the uniform row, or toward a fixed target given by the user."""
+    rows = targets.uniform(counts) if target is None else targets.expert(target, counts)
+    weight = weights.least_mse(moments(counts, rows, plug_in=plug_in, pseudo_count=pseudo_count))
+    return Shrinkage(weight, rows, learned=True)

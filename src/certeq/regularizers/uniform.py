@@ -1,0 +1,33 @@
+"""The two uniform regularizers: a prior of one magnitude, and a blend of one weight."""
+
+from __future__ import annotations
+
+from certeq import targets
+from certeq.arrays import ArrayLike
+from certeq.counts import Counts
+from certeq.regularizers.shrinkage import Shrinkage, constant, prior_weight, strength_of
+
+
+def uniform_prior(
+    counts: Counts,
+    *,
+    strength: ArrayLike | None = None,
+    magnitude: ArrayLike | None = None,
+    planning_discount: ArrayLike | None = None,
+    discount: ArrayLike | None = None,
+) -> Shrinkage:
+    """Eq. 1: a uniform Dirichlet prior with the same magnitude for every pair: weight M/(c + M)."""
+    weight = prior_weight("uniform_prior", counts, strength, magnitude, planning_discount, discount)
+    return Shrinkage(weight, targets.uniform(counts), learned=True)
+
+
+def uniform_blend(
+    counts: Counts,
+    *,
+    strength: ArrayLike | None = None,
+    planning_discount: ArrayLike | None = None,
+    discount: ArrayLike | None = None,
+) -> Shrinkage:
+    """The same weight for every pair, toward the uniform row: by Theorem 1 the same policies as ``discount``."""
+    epsilon = strength_of("uniform_blend", strength, planning_discount, discount)
+    return Shrinkage(constant(counts, epsilon), targets.uniform(counts), learned=False)

@@ -1,0 +1,77 @@
+"""Targets: what a row is pulled toward. Each is a kernel, never larger than it needs to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from certeq.arrays import ArrayLike, Floats, floats
+from certeq.counts import Counts
+from certeq.errors import InputError
+from certeq.kernel import Kernel, Mixture, Rows, SparseRows, kernel
+
+
+def zeros(counts: Counts) -> Rows:
+    """A row of zeros for every pair: the episode ends. The target of discount regularization (Eq. 2)."""
+    return Rows.trusted(np.zeros((1, 1, counts.n_states)))
+
+
+def uniform(counts: Counts) -> Rows:
+    """1/N for every outcome, the same for every pair; N counts ending as an outcome when the data have it."""
+    return Rows.trusted(np.full((1, 1, counts.n_states), 1 / counts.n_outcomes))
+
+
+def shared_row(row: ArrayLike, counts: Counts) -> Rows:
+    """Take one row, given by the user, for every pair."""
+    array = floats("row", row)
+    if array.shape != (counts.n_states,):
+        raise InputError(f"A shared target row needs {counts.n_states} probabilities; got shape {array.shape}.")
+    return Rows(array[None, None, :])
+
+
+def expert(matrix: Any, counts: Counts) -> Rows | SparseRows:
+    """Rows given by the user: ``(S, A, S)``, with 1 for an axis that does not matter, or sparse ``(S * A, S)``."""
+    S, A = counts.n_states, counts.n_actions
+    if matrix is None:
+        raise InputError(f"Give the expert's rows as target=, an array of shape ({S}, {A}, {S}); see docs on targets.")
+    rows = kernel(matrix)
+    if isinstance(rows, Mixture):
+        raise InputError("An expert target is an array or a sparse matrix, not a mixture.")
+    s, a, n = rows.shape[-3:]
+    if s not in (1, S) or a not in (1, A) or n != S:
+        raise InputError(f"The expert's rows need the shape ({S}, {A}, {S}) (or 1 for an axis); got {rows.shape}.")
+    return rows
+
+
+def self_loop(counts: Counts) -> Rows | SparseRows:
+    """Stay where you are, one row per state."""
+    S = counts.n_states
+    return SparseRows(sp.eye_array(S, format="csr"), S, 1) if counts.sparse else Rows.trusted(np.eye(S)[:, None, :])
+
+
+def action_average(counts: Counts) -> Kernel:
+    """Average of the rows of the state's actions, as epsilon-greedy planning sees it.
+
+    An unvisited action enters the average of the others as the uniform row. Its own target is the average over the
+    visited actions, and the uniform row in a state where nothing was tried.
+    """
+    visited = ~counts.unvisited
+    tried = visited.sum(axis=-1, keepdims=True)  # (..., S, 1)
+    A = counts.n_actions
+    unseen = np.where(visited, 1 - tried / A, np.where(tried > 0, 0.0, 1.0))  # share of the uniform row, (..., S, A)
+    average = _visited_average(counts, tried)
+    return Mixture(average, unseen, uniform(counts)) if unseen.any() else average
+
+
+def _visited_average(counts: Counts, tried: Any) -> Rows | SparseRows:
+    """Average over the visited actions of each state, ``(..., S, 1, S)``; zero where there are none."""
+    share: Floats = 1.0 / np.maximum(tried, 1)
+    rows = counts.mle
+    if isinstance(rows, Rows):
+        return Rows.trusted(rows.array.sum(axis=-2, keepdims=True) * share[..., None])
+    S, A = counts.n_states, counts.n_actions
+    lines = np.repeat(np.arange(S), A)
+    add_up = sp.csr_array((np.repeat(share[:, 0], A), (lines, np.arange(S * A))), shape=(S, S * A))
+    return SparseRows(add_up @ rows.matrix, S, 1)
