@@ -1,0 +1,73 @@
+"""How results look in a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from certeq.learned import Learned, Summary
+
+MOST_STATES = 15  # lines of the policy table that a terminal gets; the CSV has all
+
+
+def console() -> Console:
+    """Where to write; wide enough for a table also when the output is a file."""
+    plain = Console(highlight=False)
+    return plain if plain.is_terminal else Console(highlight=False, width=120)
+
+
+def summary(out: Console, found: Summary) -> None:
+    """Tell what was read and noticed."""
+    of = f" in {found.episodes:,} episodes" if found.episodes is not None else ""
+    out.print(f"[bold]{found.rows:,} transitions[/bold]{of}, {found.endings:,} of them ending an episode.")
+    share = found.pairs_seen / found.pairs
+    out.print(
+        f"{found.states:,} states x {found.actions:,} actions: {found.pairs_seen:,} of {found.pairs:,} pairs were "
+        f"tried ({share:.0%})."
+    )
+    for line in found.binning:
+        out.print(escape(line))
+    for why, count in found.dropped.items():
+        out.print(f"Left out: {count:,} x {escape(why)}.")
+    for note in found.notes:
+        out.print(f"[dim]{escape(note)}[/dim]")
+    settings = ", ".join(f"{name} {value}" for name, value in found.settings.items() if value is not None)
+    out.print(f"[dim]{escape(settings)}[/dim]")
+
+
+def policy(out: Console, learned: Learned) -> None:
+    """Show the advice, best-observed states first."""
+    found = learned.policy
+    first = np.atleast_2d(found.actions)[0]
+    title = "Advice" if found.horizon is None else f"Advice at the first of {found.horizon} decisions"
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    axes, states = found.recipe.parts()
+    for name in (*axes, "advised", "visits", "weight", "runner-up", "gap"):
+        number = name in ("visits", "weight", "gap")
+        table.add_column(escape(name), justify="right" if number else "left", overflow="fold")
+    runner, gap = (np.atleast_2d(part)[0] for part in found.runner_up())
+    weight = np.broadcast_to(learned.shrinkage.weight, found.visits.shape)
+    order = np.argsort(-found.visits.sum(axis=1), kind="stable")
+    for s in order[:MOST_STATES]:
+        a, state = int(first[s]), [escape(part) for part in states[s]]
+        if a < 0:
+            table.add_row(*state, "[dim]no advice[/dim]", "", "", "", "")
+            continue
+        second = escape(found.action_names[runner[s]]) if runner[s] >= 0 else "[dim]nothing else tried[/dim]"
+        difference = f"{gap[s]:.3g}" if runner[s] >= 0 else ""
+        advised = f"[bold]{escape(found.action_names[a])}[/bold]"
+        table.add_row(*state, advised, f"{found.visits[s, a]:,}", f"{weight[s, a]:.2f}", second, difference)
+    out.print(table)
+    if len(order) > MOST_STATES:
+        out.print(f"[dim]... and {len(order) - MOST_STATES:,} more states, in policy.csv[/dim]")
+
+
+def alerts(out: Console, found: Summary) -> None:
+    """Point out what deserves a second look."""
+    for alert in found.alerts:
+        out.print(f"[yellow]![/yellow] {escape(alert)}")

@@ -1,0 +1,76 @@
+"""``certeq simulate``: rows from an environment of the catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from certeq.errors import InputError
+
+
+def simulate(
+    environment: Annotated[str, typer.Argument(help="An environment by name, such as river_swim or tumor.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the rows (CSV).")] = Path("rows.csv"),
+    episodes: Annotated[int, typer.Option(help="How many episodes.")] = 50,
+    length: Annotated[int, typer.Option(help="Most decisions in an episode.")] = 20,
+    behavior: Annotated[str, typer.Option(help="random, or the name of an action to take always.")] = "random",
+    policy: Annotated[Path | None, typer.Option(help="Follow a policy.json (random where it is silent).")] = None,
+    setting: Annotated[list[str] | None, typer.Option(help="A setting of the environment, NAME=VALUE.")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same rows.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+) -> None:
+    """Write a batch of simulated decisions: episode, time, state, action, reward, next_state, terminated."""
+    import numpy as np
+
+    from certeq import output, sampling
+    from certeq.cli.learn import _setting
+    from certeq.environments import environment as build
+
+    output.check_free([out], force=force)
+    mdp = build(environment, **dict(_setting(text) for text in setting or []))
+    if policy is not None:
+        probabilities = follow(policy, mdp.state_names, mdp.action_names)
+    elif behavior == "random":
+        probabilities = np.full((mdp.n_states, mdp.n_actions), 1 / mdp.n_actions)
+    elif behavior in mdp.action_names:
+        probabilities = np.tile(np.array(mdp.action_names) == behavior, (mdp.n_states, 1)).astype(float)
+    else:
+        raise InputError(f"--behavior is random or one of {', '.join(mdp.action_names)}; got {behavior!r}.")
+    batch = sampling.trajectories(mdp, episodes, length, behavior=probabilities, rng=seed)
+    reward = batch.reward if batch.reward is not None else np.zeros(len(batch))
+    lines = [
+        (e, t, mdp.state_names[s], mdp.action_names[a], r, mdp.state_names[n] if n >= 0 else None, n < 0)
+        for e, t, s, a, r, n in zip(
+            np.asarray(batch.episode).tolist(),
+            np.asarray(batch.time).tolist(),
+            batch.state.tolist(),
+            batch.action.tolist(),
+            reward.tolist(),
+            batch.next_state.tolist(),
+            strict=True,
+        )
+    ]
+    header = ("episode", "time", "state", "action", "reward", "next_state", "terminated")
+    output.write_files({out: output.csv_text(header, lines)}, force=force)
+    typer.echo(f"{len(lines):,} rows of {environment}, {episodes:,} episodes. Written: {out}")
+
+
+def follow(path: Path, state_names: tuple[str, ...], action_names: tuple[str, ...]):  # type: ignore[no-untyped-def]
+    """Behavior ``(S, A)`` of a policy file in an environment; random where the policy is silent."""
+    import numpy as np
+
+    from certeq.policy import Policy
+
+    advisor = Policy.load(path)
+    if set(advisor.action_names) - set(action_names):
+        strange = sorted(set(advisor.action_names) - set(action_names))[0]
+        raise InputError(f"The policy advises {strange!r}, which is not an action here: {', '.join(action_names)}.")
+    (column,) = advisor.recipe.column_names
+    advised = advisor.act({column: np.array(state_names)}, step=0 if advisor.horizon else None)
+    table = np.full((len(state_names), len(action_names)), 1 / len(action_names))
+    for s, action in enumerate(advised):
+        if action is not None:
+            table[s] = np.array(action_names) == action
+    return table

@@ -1,0 +1,199 @@
+"""Policy: the advice, with the support behind it and the recipe for new rows. What is kept, shipped and applied.
+
+A policy file is JSON that people can read and other programs can use; it holds no code. Its format has a version of its
+own (``VERSION``): a file of an older version is read for ever, a file of a newer one is refused with a clear word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import certeq
+from certeq.arrays import Floats, Integers, whole
+from certeq.discretize import Recipe
+from certeq.errors import InputError
+from certeq.output import json_text, write_files
+
+FORMAT = "certeq-policy"
+VERSION = 1
+LIMIT_BYTES = 1 << 30  # a policy file larger than this is not read
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a policy says about some rows; arrays of one length, one entry per row."""
+
+    state: Integers  # state number, -1 if the row's state is not known
+    action: Integers  # action number, -1 for no advice
+    visits: Integers  # how often the advised action was tried in that state
+    reason: tuple[str, ...]  # why there is no advice; empty where there is
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One advised action for each state, or none; for a fixed horizon, one for each decision and state."""
+
+    recipe: Recipe  # raw columns -> state
+    action_names: tuple[str, ...]
+    actions: Integers  # (S,) or, for a horizon of H decisions, (H, S); -1 for no advice
+    visits: Integers  # (S, A)
+    action_values: Floats  # (S, A) or (H, S, A); minus infinity where an action may not be chosen
+    settings: Mapping[str, Any] = field(default_factory=dict)  # how it was learned
+    data: Mapping[str, Any] = field(default_factory=dict)  # from what it was learned
+
+    def __post_init__(self) -> None:
+        S, A = len(self.recipe.names), len(self.action_names)
+        shape = self.actions.shape
+        fits = shape[-1:] == (S,) and len(shape) in (1, 2) and self.action_values.shape == (*shape, A)
+        if not fits or self.visits.shape != (S, A):
+            raise InputError(
+                f"A policy of {S} states and {A} actions has advice {shape}, visits {self.visits.shape} and action "
+                f"values {self.action_values.shape}; these do not fit together."
+            )
+        if self.actions.min(initial=-1) < -1 or self.actions.max(initial=-1) >= A:
+            raise InputError(f"A policy of {A} actions advises action number {self.actions.max()}.")
+        if self.visits.min(initial=0) < 0:
+            raise InputError("A policy's visits cannot be negative.")
+
+    @property
+    def horizon(self) -> int | None:
+        """How many decisions the policy plans for; None if it does not depend on time."""
+        return len(self.actions) if self.actions.ndim == 2 else None
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the states."""
+        return self.recipe.names
+
+    def apply(self, rows: Any, *, step: Any = None) -> Advice:
+        """Advise on raw rows: a mapping of columns, or anything `certeq.read` takes.
+
+        Rows whose state is unknown or has no advice are listed with the reason, never guessed. For a policy with a
+        horizon, ``step`` says how many decisions were made before each row (a number, or one per row).
+        """
+        table = rows if isinstance(rows, Mapping) else _columns(rows)
+        state = self.recipe.encode(table)
+        known = state >= 0
+        where = np.maximum(state, 0)
+        action, late = self._action(where, step)
+        action = np.where(known & ~late, action, -1)
+        visits = np.where(action >= 0, self.visits[where, np.maximum(action, 0)], 0)
+        reasons = np.full(len(state), "", dtype=object)
+        reasons[known & (action < 0)] = "no action was tried often enough in this state"
+        reasons[known & late] = f"the policy plans for {self.horizon} decisions"
+        unknown = np.flatnonzero(~known)
+        reasons[unknown] = self.recipe.explain_many(table, unknown)
+        return Advice(state, action, visits, tuple(reasons))
+
+    def _action(self, state: Integers, step: Any) -> tuple[Integers, Any]:
+        if self.horizon is None:
+            return self.actions[state], np.zeros(len(state), dtype=bool)
+        if step is None:
+            raise InputError(f"This policy plans for {self.horizon} decisions: say how many were made, with step=.")
+        t = np.broadcast_to(np.asarray(step), state.shape)
+        late = (t < 0) | (t >= self.horizon)
+        return self.actions[np.where(late, 0, t).astype(np.int64), state], late
+
+    def act(self, rows: Any, *, step: Any = None) -> list[str | None]:
+        """Advise on raw rows: the name of an action for each, or None."""
+        advised = self.apply(rows, step=step).action
+        return [self.action_names[a] if a >= 0 else None for a in advised]
+
+    def runner_up(self) -> tuple[Integers, Floats]:
+        """Second-best action of each state (-1 if there is none) and how much worse it is, both like ``actions``."""
+        order = np.where(np.isfinite(self.action_values), self.action_values, -np.inf)
+        best = np.maximum(self.actions, 0)[..., None]
+        rest = order.copy()
+        np.put_along_axis(rest, best, -np.inf, axis=-1)
+        second = rest.argmax(axis=-1)
+        left = np.take_along_axis(rest, second[..., None], axis=-1)[..., 0]
+        exists = np.isfinite(left) & (self.actions >= 0)
+        gap = np.take_along_axis(order, best, axis=-1)[..., 0] - np.where(exists, left, 0)
+        return np.where(exists, second, -1), np.where(exists, gap, np.nan)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the policy as plain values."""
+        names = [None if a < 0 else self.action_names[a] for a in self.actions.ravel()]
+        advice = np.array(names, dtype=object).reshape(self.actions.shape).tolist()
+        per_state = zip(self.recipe.names, self.recipe.cells.tolist(), self.visits.tolist(), strict=True)
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "certeq": certeq.__version__,
+            "actions": list(self.action_names),
+            "horizon": self.horizon,
+            "states": [{"name": n, "cell": c, "visits": v} for n, c, v in per_state],
+            "advice": advice,
+            "action_values": _finite(self.action_values),
+            "recipe": self.recipe.to_json(),
+            "settings": dict(self.settings),
+            "data": dict(self.data),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> Policy:
+        """Read what `to_json` wrote, or say what is wrong with it."""
+        if not isinstance(value, dict) or value.get("format") != FORMAT:
+            raise InputError(f'This is not a policy file: it does not say "format": "{FORMAT}".')
+        version = whole("version", value.get("version"), 1)
+        if version > VERSION:
+            raise InputError(
+                f"The policy file has version {version}; this certeq reads up to {VERSION}. Upgrade certeq."
+            )
+        missing = [k for k in ("actions", "states", "advice", "action_values", "recipe") if k not in value]
+        if missing:
+            raise InputError(f"The policy file lacks {missing[0]!r}.")
+        try:
+            names = tuple(str(name) for name in value["actions"])
+            number = {name: i for i, name in enumerate(names)} | {None: -1}
+            advice = np.array(value["advice"], dtype=object)
+            actions = np.array([number[a] for a in advice.ravel()], dtype=np.int64).reshape(advice.shape)
+            visits = np.array([state["visits"] for state in value["states"]], dtype=np.int64)
+            q = np.array(value["action_values"], dtype=np.float64)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"The policy file is damaged: {type(error).__name__} at {error}.") from None
+        recipe = Recipe.from_json(value["recipe"])
+        q = np.where(np.isnan(q), -np.inf, q)
+        return cls(recipe, names, actions, visits, q, value.get("settings", {}), value.get("data", {}))
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the policy to a file, whole or not at all."""
+        write_files({Path(path): json_text(self.to_json())}, force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Read a policy file."""
+        file = Path(path)
+        try:
+            if not file.is_file():
+                raise InputError(f"There is no policy file {file}." if not file.exists() else f"{file} is not a file.")
+            if file.stat().st_size > LIMIT_BYTES:
+                raise InputError(f"{file} is larger than a policy file can be ({LIMIT_BYTES >> 20} MiB).")
+            return cls.from_json(json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise InputError(f"{file} is not a policy file: it is not JSON ({type(error).__name__}).") from None
+        except OSError as error:
+            raise InputError(f"Could not read {file}: {error.strerror}.") from None
+
+
+def _refuse(constant: str) -> Any:
+    raise InputError(f"The policy file holds {constant}, which is not a number.")
+
+
+def _columns(rows: Any) -> Mapping[str, Any]:
+    from certeq.reading import columns
+
+    return columns(rows)
+
+
+def _finite(values: Floats) -> Any:
+    """Nested lists with None for minus infinity, which JSON does not have."""
+    plain = values.astype(object)
+    plain[~np.isfinite(values)] = None
+    return plain.tolist()
