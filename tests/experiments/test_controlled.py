@@ -1,0 +1,60 @@
+"""The controlled world: a grid of two knobs."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from certeq.experiments import shards
+from certeq.experiments.figures import controlled as figure
+from certeq.experiments.verdict import FAILS, HOLDS, OPEN
+from certeq.report.pictures import to_png
+
+SMALL = {"data_sets": 30, "chunk": 30}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return shards.run(figure.work, figure.cells(SMALL), tmp_path_factory.mktemp("shards"))
+
+
+def made(table, advantage):
+    """The table where epsilon-greedy loses less, by error's sign times ``advantage``, in each setting but λ = .5."""
+    better = (pl.col("error_uniform") - pl.col("error_average")).sign() * advantage
+    greedy = pl.col("method").str.ends_with("epsilon-greedy")
+    loss = 5 - pl.when(greedy & (pl.col("lam") < 0.5)).then(better).otherwise(0.0)
+    return table.with_columns(loss=loss + 0.001 * (pl.col("data_set") % 3) * greedy)
+
+
+def test_the_grid_is_whole(table):
+    assert table.select("kappa", "lam").unique().height == len(figure.KAPPAS) * len(figure.LAMBDAS)
+    assert len(table) == 36 * 30 * (2 * 12 + 2)
+    assert (table.filter(pl.col("lam") == 0.5)["loss"] == 0).all()
+
+
+def test_by_distance_the_action_average_is_always_the_better_aligned(table):
+    assert (figure._advantage(table, *figure.READINGS["by distance"]) >= 0).all()
+    by_error = figure._advantage(table, *figure.READINGS["by error"])
+    assert (by_error < 0).any()  # by error either may be
+    assert (by_error > 0).any()
+
+
+@pytest.mark.parametrize(("advantage", "outcome"), [(1.0, HOLDS), (-1.0, FAILS), (0.0, OPEN)])
+def test_verdicts_follow_the_table(table, advantage, outcome):
+    altered = made(table, advantage)
+    if advantage == 0:
+        altered = altered.with_columns(loss=pl.lit(5.0))
+    verdicts = {v.claim: v.outcome for v in figure.holds(altered)}
+    assert len(verdicts) == 4
+    assert {o for claim, o in verdicts.items() if "by error" in claim} == {outcome}
+
+
+def test_winners_are_those_of_paired_differences():
+    uniform, greedy = figure._wins(np.random.default_rng(2).normal([-2, 0, 2], size=(200, 3)))
+    assert uniform.tolist() == [True, False, False]
+    assert greedy.tolist() == [False, False, True]
+
+
+def test_the_picture_is_drawn_from_the_table(table):
+    picture = figure.draw(table)
+    assert sum(len(axis.texts) for axis in picture.axes) == 3 * 36
+    assert to_png(picture).startswith(b"\x89PNG")

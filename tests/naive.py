@@ -1,0 +1,911 @@
+"""Slow, literal twins of the formulas and algorithms of the paper, used as oracles in the tests.
+
+Everything is written straight from the mathematics: plain loops over states, actions and outcomes, numpy only to hold
+arrays, nothing imported from certeq. Where the printed paper slips, the docstring says so and the twin is the corrected
+formula (the printed one has a name of its own if a test needs it).
+
+Conventions
+    T        (S, A, S) transition probabilities. A row may sum to less than 1: the missing mass is "the episode ends".
+    R        (S, A) rewards.
+    counts   (S, A, S) integers; `ended` (S, A) integers, how often the episode ended after the pair. When `ended` is
+             given, ending is one more outcome: N = S + 1 outcomes instead of N = S.
+    row      In the functions of one row, a full distribution over all its N outcomes (ending included, if any).
+    eps      the weight of the target, ε in the paper.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+Row = Sequence[Any] | np.ndarray
+Array = np.ndarray
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# From data to a transition matrix
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def tally(states: Row, actions: Row, next_states: Row, S: int, A: int) -> tuple[Array, Array]:
+    """Count c(s, a, s') and, for next state -1, how often the episode ended after (s, a). Sec. 4."""
+    counts = np.zeros((S, A, S), dtype=int)
+    ended = np.zeros((S, A), dtype=int)
+    for t in range(len(states)):
+        s, a, after = int(states[t]), int(actions[t]), int(next_states[t])
+        if after == -1:
+            ended[s, a] += 1
+        else:
+            counts[s, a, after] += 1
+    return counts, ended
+
+
+def mle(counts: Array, ended: Array | None = None, unvisited: str = "uniform") -> Array:
+    """Maximum likelihood T: c(s, a, s') / c(s, a), and a stated row where c(s, a) = 0. Sec. 3.
+
+    unvisited: "uniform" (1/N each), "zero" (the episode ends), "self_loop" (stays in s), "average" (the mean of the
+    rows of the visited actions of that state; uniform if there is none).
+    """
+    if unvisited not in ("uniform", "zero", "self_loop", "average"):
+        raise ValueError(unvisited)
+    S, A = len(counts), len(counts[0])
+    N = S if ended is None else S + 1
+    visits = np.zeros((S, A), dtype=int)
+    for s in range(S):
+        for a in range(A):
+            for after in range(S):
+                visits[s, a] += int(counts[s][a][after])
+            if ended is not None:
+                visits[s, a] += int(ended[s][a])
+
+    T = np.zeros((S, A, S))
+    for s in range(S):
+        for a in range(A):
+            if visits[s, a] > 0:
+                for after in range(S):
+                    T[s, a, after] = int(counts[s][a][after]) / int(visits[s, a])
+
+    for s in range(S):
+        visited_actions = [a for a in range(A) if visits[s, a] > 0]
+        for a in range(A):
+            if visits[s, a] > 0 or unvisited == "zero":
+                continue
+            if unvisited == "self_loop":
+                T[s, a, s] = 1.0
+            elif unvisited == "average" and len(visited_actions) > 0:
+                for after in range(S):
+                    total = 0.0
+                    for b in visited_actions:
+                        total += T[s, b, after]
+                    T[s, a, after] = total / len(visited_actions)
+            else:
+                for after in range(S):
+                    T[s, a, after] = 1.0 / N
+    return T
+
+
+def mix(T_data: Array, weight: Any, T_target: Array) -> Array:
+    """(1 − w) T_data + w T_target, the common form of Sec. 4. `weight` is one number or one per (s, a)."""
+    S, A = len(T_data), len(T_data[0])
+    w = np.broadcast_to(weight, (S, A))
+    target = np.broadcast_to(T_target, (S, A, S))
+    mixed = np.zeros((S, A, S))
+    for s in range(S):
+        for a in range(A):
+            for after in range(S):
+                mixed[s, a, after] = (1 - w[s, a]) * T_data[s][a][after] + w[s, a] * target[s, a, after]
+    return mixed
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Eqs. 1, 2, 3: what each method's weight is
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def dirichlet_weight(visits: float, alpha_row: Row) -> float:
+    """Eq. 1: ε = Σα / (Σc + Σα). Undefined (ZeroDivisionError) without visits and without a prior."""
+    magnitude = 0.0
+    for alpha in alpha_row:
+        magnitude += float(alpha)
+    return magnitude / (float(visits) + magnitude)
+
+
+def posterior_mean(counts_row: Row, alpha_row: Row) -> Array:
+    """Posterior mean under a Dirichlet prior, directly: (c_i + α_i) / Σ_j (c_j + α_j). Appendix, before Eq. 1."""
+    N = len(counts_row)
+    total = 0.0
+    for i in range(N):
+        total += float(counts_row[i]) + float(alpha_row[i])
+    mean = np.zeros(N)
+    for i in range(N):
+        mean[i] = (float(counts_row[i]) + float(alpha_row[i])) / total
+    return mean
+
+
+def discount_weight(gamma: float, gamma_p: float) -> float:
+    """Eq. 2: ε = (γ − γ_p) / γ."""
+    return (gamma - gamma_p) / gamma
+
+
+def implied_magnitude(visits: float, gamma: float, gamma_p: float) -> float:
+    """Eq. 3: Σα = (γ − γ_p) / γ_p · Σc. Infinite for γ_p = 0, but 0 for a pair without data whatever γ_p is."""
+    if visits == 0:
+        return 0.0
+    if gamma_p == 0:
+        return math.inf
+    return (gamma - gamma_p) / gamma_p * visits
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Eqs. 4, 5: mean squared error of one regularized row, and the weight that makes it least
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def row_variance(T_row: Row, c: float, eps: float) -> float:
+    """Eq. 4, variance: Σ_i (1 − ε)² T_i (1 − T_i) / c. Needs c > 0."""
+    if c <= 0:
+        raise ValueError("the variance of a row without visits is not defined")
+    total = 0.0
+    for i in range(len(T_row)):
+        total += (1 - eps) ** 2 * T_row[i] * (1 - T_row[i]) / c
+    return total
+
+
+def row_bias_squared(T_row: Row, target_row: Row, eps: float) -> float:
+    """Eq. 4, bias: Σ_i ε² (q_i − T_i)². The main text prints ε for ε²; the appendix has it right."""
+    total = 0.0
+    for i in range(len(T_row)):
+        total += eps**2 * (target_row[i] - T_row[i]) ** 2
+    return total
+
+
+def row_mse(T_row: Row, target_row: Row, c: float, eps: float) -> float:
+    """Eq. 4 corrected: Σ_i (1 − ε)² T_i (1 − T_i) / c + ε² (q_i − T_i)²."""
+    if c <= 0:
+        raise ValueError("the error of a row without visits is not defined")
+    total = 0.0
+    for i in range(len(T_row)):
+        variance = (1 - eps) ** 2 * T_row[i] * (1 - T_row[i]) / c
+        bias = eps * (target_row[i] - T_row[i])
+        total += variance + bias**2
+    return total
+
+
+def epsilon_star(T_row: Row, target_row: Row, c: float) -> float:
+    """Eq. 5: ε* = K / (K + c), K = Σ T_i (1 − T_i) / Σ (q_i − T_i)², written V / (V + c B) so that B = 0 gives 1.
+
+    No data: 1. Denominator 0 (a deterministic row that is its own target; every ε is as good): 1.
+    """
+    if c == 0:
+        return 1.0
+    V = 0.0
+    B = 0.0
+    for i in range(len(T_row)):
+        V += T_row[i] * (1 - T_row[i])
+        B += (target_row[i] - T_row[i]) ** 2
+    if V + c * B == 0:
+        return 1.0
+    return float(V / (V + c * B))
+
+
+def epsilon_star_by_grid(T_row: Row, target_row: Row, c: float, points: int = 100001) -> float:
+    """Minimize row_mse over an even grid of [0, 1]; the largest of equally good weights. No data: 1."""
+    if c == 0:
+        return 1.0
+    best_eps, best_error = 0.0, math.inf
+    for n in range(points):
+        eps = n / (points - 1)
+        error = row_mse(T_row, target_row, c, eps)
+        if error <= best_error:
+            best_eps, best_error = eps, error
+    return best_eps
+
+
+def posterior_epsilon_star(counts_row: Row, pseudo_count: float, target_row: Row) -> float:
+    """The ε that minimizes the posterior mean of Eq. 4, in closed form; T ~ Dirichlet(c_i + pseudo_count).
+
+    E Σ T_i (1 − T_i) = 1 − S2 and E Σ (q_i − T_i)² = S2 − 2 Σ q_i m_i + Σ q_i², with m the posterior mean and
+    S2 = E Σ T_i² = Σ a_i (a_i + 1) / (a (a + 1)). No data: 1.
+    """
+    N = len(counts_row)
+    c = 0
+    for i in range(N):
+        c += int(counts_row[i])
+    if c == 0:
+        return 1.0
+    a = [float(counts_row[i]) + pseudo_count for i in range(N)]
+    a_total = 0.0
+    for i in range(N):
+        a_total += a[i]
+    V = 0.0
+    B = 0.0
+    for i in range(N):
+        mean = a[i] / a_total
+        mean_of_square = a[i] * (a[i] + 1) / (a_total * (a_total + 1))
+        V += mean - mean_of_square
+        B += mean_of_square - 2 * target_row[i] * mean + target_row[i] ** 2
+    if V + c * B == 0:
+        return 1.0
+    return float(V / (V + c * B))
+
+
+def posterior_epsilon_star_monte_carlo(
+    counts_row: Row, pseudo_count: float, target_row: Row, draws: int, rng: np.random.Generator
+) -> float:
+    """The paper's own way (appendix, after Algorithm 2): average the MSE over draws of T from the posterior, minimize.
+
+    The average is a parabola in ε: it is measured at 0, 1/2 and 1, and its vertex is exact. No data: 1.
+    """
+    N = len(counts_row)
+    c = 0
+    for i in range(N):
+        c += int(counts_row[i])
+    if c == 0:
+        return 1.0
+    at_zero = at_half = at_one = 0.0
+    for _ in range(draws):
+        T_row = rng.dirichlet([float(counts_row[i]) + pseudo_count for i in range(N)])
+        at_zero += row_mse(T_row, target_row, c, 0.0) / draws
+        at_half += row_mse(T_row, target_row, c, 0.5) / draws
+        at_one += row_mse(T_row, target_row, c, 1.0) / draws
+    slope = -3 * at_zero + 4 * at_half - at_one
+    curvature = 2 * at_zero - 4 * at_half + 2 * at_one
+    if curvature == 0:
+        return 1.0
+    return float(min(1.0, max(0.0, -slope / (2 * curvature))))
+
+
+def hausser_strimmer(counts_row: Row) -> float:
+    """Shrinkage intensity toward uniform of Hausser & Strimmer (2009), clipped to [0, 1].
+
+    λ = [(1 − Σ p_i²) / (c − 1)] / Σ (1/N − p_i)², p the MLE. Fewer than two observations or p uniform: 1.
+    """
+    N = len(counts_row)
+    c = 0
+    for i in range(N):
+        c += int(counts_row[i])
+    if c <= 1:
+        return 1.0
+    V = 1.0
+    B = 0.0
+    for i in range(N):
+        p = int(counts_row[i]) / c
+        V -= p**2
+        B += (1 / N - p) ** 2
+    if B == 0:
+        return 1.0
+    return min(1.0, max(0.0, V / (c - 1) / B))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Appendix: epsilon-greedy regularization
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def epsilon_greedy_mse(T_rows: Array, counts_per_action: Row, k: int, eps: float) -> float:
+    """MSE of row k when it is mixed with the action average (appendix; right as printed in the MSE display).
+
+    Σ_i (1 − ε + ε/A)² T_ki (1 − T_ki) / c_k + (ε/A)² Σ_{m≠k} T_mi (1 − T_mi) / c_m + (ε/A)² (Σ_{m≠k} (T_mi − T_ki))²
+
+    An unvisited action m ≠ k has a fixed row, the one given, without variance. Needs c_k > 0.
+    """
+    if counts_per_action[k] <= 0:
+        raise ValueError("the error of a row without visits is not defined")
+    A, N = len(T_rows), len(T_rows[0])
+    total = 0.0
+    for i in range(N):
+        total += (1 - eps + eps / A) ** 2 * T_rows[k][i] * (1 - T_rows[k][i]) / counts_per_action[k]
+        for m in range(A):
+            if m != k and counts_per_action[m] > 0:
+                total += (eps / A) ** 2 * T_rows[m][i] * (1 - T_rows[m][i]) / counts_per_action[m]
+        difference = 0.0
+        for m in range(A):
+            if m != k:
+                difference += T_rows[m][i] - T_rows[k][i]
+        total += (eps / A) ** 2 * difference**2
+    return float(total)
+
+
+def epsilon_greedy_star(T_rows: Array, counts_per_action: Row, k: int) -> float:
+    """The ε in [0, 1] that minimizes epsilon_greedy_mse.
+
+    ε* = r v_k / (r² v_k + Σ_{m≠k} v_m / A² + D), r = (A − 1)/A, v_m = Σ_i T_mi (1 − T_mi) / c_m,
+    D = Σ_i (Σ_{m≠k} (T_mi − T_ki))² / A²; clipped, since it may exceed 1. Unvisited m ≠ k: its row as given, v_m = 0.
+    c_k = 0: 1. Denominator 0 (every ε is as good): 1.
+    """
+    if counts_per_action[k] == 0:
+        return 1.0
+    A, N = len(T_rows), len(T_rows[0])
+    v = [0.0] * A
+    for m in range(A):
+        if counts_per_action[m] > 0:
+            for i in range(N):
+                v[m] += T_rows[m][i] * (1 - T_rows[m][i]) / counts_per_action[m]
+    D = 0.0
+    for i in range(N):
+        difference = 0.0
+        for m in range(A):
+            if m != k:
+                difference += T_rows[m][i] - T_rows[k][i]
+        D += difference**2 / A**2
+    r = (A - 1) / A
+    denominator = r**2 * v[k] + D
+    for m in range(A):
+        if m != k:
+            denominator += v[m] / A**2
+    if denominator == 0:
+        return 1.0
+    return float(min(1.0, max(0.0, r * v[k] / denominator)))
+
+
+def epsilon_greedy_star_printed(T_rows: Array, counts_per_action: Row, k: int) -> float:
+    """The appendix's ε as printed: Σ_{m≠k} (T_ki − T_mi)² where the square of the sum belongs, and no clipping.
+
+    Equal to the unclipped corrected form for two actions. The count printed c_{n,m,k} is read as c_{n,m,j}. Edge cases
+    as in epsilon_greedy_star.
+    """
+    if counts_per_action[k] == 0:
+        return 1.0
+    A, N = len(T_rows), len(T_rows[0])
+    numerator = 0.0
+    denominator = 0.0
+    for i in range(N):
+        variance_k = T_rows[k][i] * (1 - T_rows[k][i]) / counts_per_action[k]
+        numerator += (1 - 1 / A) * variance_k
+        denominator += (1 / A - 1) ** 2 * variance_k
+        for m in range(A):
+            if m != k:
+                if counts_per_action[m] > 0:
+                    denominator += T_rows[m][i] * (1 - T_rows[m][i]) / counts_per_action[m] / A**2
+                denominator += (T_rows[k][i] - T_rows[m][i]) ** 2 / A**2
+    if denominator == 0:
+        return 1.0
+    return float(numerator / denominator)
+
+
+def epsilon_greedy_star_posterior(counts_rows: Array, pseudo_count: float, k: int) -> float:
+    """epsilon_greedy_star with v_m and D replaced by their posterior means, T_m ~ Dirichlet(c_m + pseudo_count).
+
+    E v_m = (1 − S2_m) / c_m;  E D = Σ_i [(Σ_m w_m μ_mi)² + Σ_m w_m² Var(T_mi)], w_k = 1/A − 1 and w_m = 1/A.
+    An unvisited m ≠ k is the fixed row 1/N: μ = 1/N, no variance of either kind. c_k = 0: 1. Denominator 0: 1.
+    """
+    A, N = len(counts_rows), len(counts_rows[0])
+    visits = [0] * A
+    for m in range(A):
+        for i in range(N):
+            visits[m] += int(counts_rows[m][i])
+    if visits[k] == 0:
+        return 1.0
+
+    mean = np.zeros((A, N))
+    mean_of_square = np.zeros((A, N))
+    v = [0.0] * A
+    for m in range(A):
+        if visits[m] == 0:
+            for i in range(N):
+                mean[m, i] = 1 / N
+                mean_of_square[m, i] = (1 / N) ** 2
+            continue
+        a_total = visits[m] + N * pseudo_count
+        for i in range(N):
+            a = int(counts_rows[m][i]) + pseudo_count
+            mean[m, i] = a / a_total
+            mean_of_square[m, i] = a * (a + 1) / (a_total * (a_total + 1))
+            v[m] += (mean[m, i] - mean_of_square[m, i]) / visits[m]
+
+    D = 0.0
+    for i in range(N):
+        bias = 0.0
+        for m in range(A):
+            w = 1 / A - 1 if m == k else 1 / A
+            bias += w * mean[m, i]
+            D += w**2 * (mean_of_square[m, i] - mean[m, i] ** 2)
+        D += bias**2
+    r = (A - 1) / A
+    denominator = r**2 * v[k] + D
+    for m in range(A):
+        if m != k:
+            denominator += v[m] / A**2
+    if denominator == 0:
+        return 1.0
+    return float(min(1.0, max(0.0, r * v[k] / denominator)))
+
+
+def epsilon_greedy_transition(T: Array, weight: Any) -> Array:
+    """(1 − ε) T(s, a, s') + ε/A Σ_a' T(s, a', s'). Appendix. `weight` is one number or one per (s, a)."""
+    S, A = len(T), len(T[0])
+    w = np.broadcast_to(weight, (S, A))
+    mixed = np.zeros((S, A, S))
+    for s in range(S):
+        for a in range(A):
+            for after in range(S):
+                total = 0.0
+                for b in range(A):
+                    total += T[s][b][after]
+                mixed[s, a, after] = (1 - w[s, a]) * T[s][a][after] + w[s, a] / A * total
+    return mixed
+
+
+def epsilon_greedy_reward(R: Array, weight: Any) -> Array:
+    """(1 − ε) R(s, a) + ε/A Σ_a' R(s, a'): what the appendix leaves out by taking the reward to depend on s only."""
+    S, A = len(R), len(R[0])
+    w = np.broadcast_to(weight, (S, A))
+    mixed = np.zeros((S, A))
+    for s in range(S):
+        for a in range(A):
+            total = 0.0
+            for b in range(A):
+                total += R[s][b]
+            mixed[s, a] = (1 - w[s, a]) * R[s][a] + w[s, a] / A * total
+    return mixed
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Values, policies, loss
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def value_of_policy(T: Array, R: Array, gamma: float, policy: Row, sweeps: int) -> Array:
+    """V^π by repeated backups V(s) ← R(s, π(s)) + γ Σ_s' T(s, π(s), s') V(s'), from V = 0. Sec. 4."""
+    S = len(T)
+    V = np.zeros(S)
+    for _ in range(sweeps):
+        backed_up = np.zeros(S)
+        for s in range(S):
+            a = int(policy[s])
+            total = 0.0
+            for after in range(S):
+                total += T[s][a][after] * V[after]
+            backed_up[s] = R[s][a] + gamma * total
+        V = backed_up
+    return V
+
+
+def exact_value_of_policy(T: Any, R: Any, gamma: Any, policy: Row) -> Array:
+    """V^π from (I − γ T_π) V = R_π by Gaussian elimination; exact if the inputs are Fractions (then dtype object)."""
+    S = len(T)
+    matrix = []
+    for s in range(S):
+        a = int(policy[s])
+        line = []
+        for after in range(S):
+            line.append((1 if s == after else 0) - gamma * T[s][a][after])
+        line.append(R[s][a])
+        matrix.append(line)
+
+    for column in range(S):
+        pivot = column
+        for s in range(column + 1, S):
+            if abs(matrix[s][column]) > abs(matrix[pivot][column]):
+                pivot = s
+        matrix[column], matrix[pivot] = matrix[pivot], matrix[column]
+        if matrix[column][column] == 0:
+            raise ZeroDivisionError("I − γ T_π is singular: this policy has no finite value")
+        for s in range(column + 1, S):
+            factor = matrix[s][column] / matrix[column][column]
+            for j in range(column, S + 1):
+                matrix[s][j] = matrix[s][j] - factor * matrix[column][j]
+
+    V: list[Any] = [0] * S
+    for s in range(S - 1, -1, -1):
+        rest = matrix[s][S]
+        for j in range(s + 1, S):
+            rest = rest - matrix[s][j] * V[j]
+        V[s] = rest / matrix[s][s]
+    return np.array(V)
+
+
+def value_iteration(T: Array, R: Array, gamma: float, sweeps: int) -> tuple[Array, Array]:
+    """Bellman's optimality backups from V = 0: Q(s, a) = R(s, a) + γ Σ T V, V(s) = max_a Q(s, a). Returns V and Q."""
+    S, A = len(T), len(T[0])
+    V = np.zeros(S)
+    Q = np.zeros((S, A))
+    for _ in range(sweeps):
+        Q = np.zeros((S, A))
+        for s in range(S):
+            for a in range(A):
+                total = 0.0
+                for after in range(S):
+                    total += T[s][a][after] * V[after]
+                Q[s, a] = R[s][a] + gamma * total
+        V = np.zeros(S)
+        for s in range(S):
+            V[s] = max(Q[s, a] for a in range(A))
+    return V, Q
+
+
+def best_policy_by_enumeration(T: Any, R: Any, gamma: Any) -> Array:
+    """Of all A**S deterministic policies, the one with the largest sum of values; within 1e-9 the lexicographic first.
+
+    Needs every policy to have a finite value (γ < 1, or every policy ends).
+    """
+    S, A = len(T), len(T[0])
+    policies = list(itertools.product(range(A), repeat=S))
+    totals = []
+    for policy in policies:
+        V = exact_value_of_policy(T, R, gamma, policy)
+        total = V[0]
+        for s in range(1, S):
+            total = total + V[s]
+        totals.append(total)
+    best = max(totals)
+    for n in range(len(policies)):
+        if totals[n] >= best - 1e-9:
+            return np.array(policies[n])
+    raise AssertionError("unreachable")
+
+
+def loss(T: Any, R: Any, gamma: Any, policy: Row) -> Any:
+    """Mean over states of V*(s) − V^π(s), V* the largest value of any deterministic policy. Appendix, Algorithm 1."""
+    S, A = len(T), len(T[0])
+    V_policy = exact_value_of_policy(T, R, gamma, policy)
+    V_best = list(V_policy)
+    for other in itertools.product(range(A), repeat=S):
+        V_other = exact_value_of_policy(T, R, gamma, other)
+        for s in range(S):
+            if V_other[s] > V_best[s]:
+                V_best[s] = V_other[s]
+    total = V_best[0] - V_policy[0]
+    for s in range(1, S):
+        total = total + (V_best[s] - V_policy[s])
+    return total / S
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Algorithm 3: Q-learning with state-action-specific regularization
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def q_learning(
+    transition: Array,
+    reward: Array,
+    discount: float,
+    target: Array,
+    *,
+    variant: str,
+    probability: float,
+    steps: int,
+    episodes: int,
+    step_size: float | Callable[[int], float],
+    exploration: float,
+    uniform: Callable[[], float],
+) -> tuple[Array, Array, float, int]:
+    """Algorithm 3, literally. Returns Q, counts of real transitions (S, A, S), real reward, number of simulations.
+
+    variant "standard" never simulates; "constant" simulates with chance `probability`; "specific" with ε*(s, a) of
+    Eq. 5, the MLE of the agent's own real transitions standing for T, toward the uniform row. A pair never really tried
+    takes a real step. If some row of `transition` lacks mass, ending is one more outcome for ε* (N = S + 1).
+
+    step_size is a number, or a function of how many updates (real or simulated) the pair has had, this one included.
+
+    Draws, in this order. Per episode: start state. Per turn: explore? (then: which action); simulate? (not in
+    "standard"); next state. After a real step that ended: a new start state, even if it was the last step.
+
+    Where every action of a state has ε = 1 the algorithm as printed can never leave it: RuntimeError.
+    """
+    if variant not in ("standard", "constant", "specific"):
+        raise ValueError(variant)
+    S, A = len(transition), len(transition[0])
+    N = S
+    for s in range(S):
+        for a in range(A):
+            mass = 0.0
+            for after in range(S):
+                mass += transition[s][a][after]
+            if mass < 1 - 1e-9:
+                N = S + 1
+
+    Q = np.zeros((S, A))
+    counts = np.zeros((S, A, S), dtype=int)
+    ended = np.zeros((S, A), dtype=int)
+    updates = np.zeros((S, A), dtype=int)
+    real_reward = 0.0
+    simulated_updates = 0
+
+    def draw_next(row: Row) -> int:
+        """Invert the cumulative sum of the row; -1 past its mass."""
+        u = uniform()
+        cumulative = 0.0
+        for after in range(S):
+            cumulative += row[after]
+            if cumulative > u:
+                return after
+        return -1
+
+    def chance_of_simulating(s: int, a: int) -> float:
+        visits = int(ended[s, a])
+        for after in range(S):
+            visits += int(counts[s, a, after])
+        if variant == "standard" or visits == 0:
+            return 0.0
+        if variant == "constant":
+            return probability
+        T_row = [int(counts[s, a, after]) / visits for after in range(S)]
+        if N == S + 1:
+            T_row.append(int(ended[s, a]) / visits)
+        return epsilon_star(T_row, [1 / N] * N, visits)
+
+    def update(s: int, a: int, after: int) -> None:
+        updates[s, a] += 1
+        alpha = step_size(int(updates[s, a])) if callable(step_size) else step_size
+        future = 0.0 if after == -1 else max(Q[after, b] for b in range(A))
+        Q[s, a] += alpha * (reward[s][a] + discount * future - Q[s, a])
+
+    for _ in range(episodes):
+        s = int(uniform() * S)
+        steps_taken = 0
+        while steps_taken < steps:
+            if uniform() < exploration:
+                a = int(uniform() * A)
+            else:
+                a = 0
+                for b in range(A):
+                    if Q[s, b] > Q[s, a]:
+                        a = b
+            simulate = False
+            if variant != "standard":
+                eps = chance_of_simulating(s, a)
+                simulate = uniform() < eps
+                if eps >= 1 and all(chance_of_simulating(s, b) >= 1 for b in range(A)):
+                    raise RuntimeError(f"every action of state {s} is always simulated: no real step can follow")
+            if simulate:
+                update(s, a, draw_next(target[s][a]))
+                simulated_updates += 1
+            else:
+                after = draw_next(transition[s][a])
+                update(s, a, after)
+                real_reward += float(reward[s][a])
+                steps_taken += 1
+                if after == -1:
+                    ended[s, a] += 1
+                    s = int(uniform() * S)
+                else:
+                    counts[s, a, after] += 1
+                    s = after
+    return Q, counts, real_reward, simulated_updates
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The worlds, written out, so that the numbers below can be checked without certeq
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def river_swim() -> tuple[Array, Array]:
+    """River Swim of Osband, Russo & Van Roy (2013): T and R. Action 0 is left, 1 is right."""
+    T = np.zeros((6, 2, 6))
+    T[0, 0, 0] = 1.0
+    for s in range(1, 6):
+        T[s, 0, s - 1] = 1.0
+    T[0, 1, 0], T[0, 1, 1] = 0.4, 0.6
+    for s in range(1, 5):
+        T[s, 1, s - 1], T[s, 1, s], T[s, 1, s + 1] = 0.05, 0.6, 0.35
+    T[5, 1, 5], T[5, 1, 4] = 0.6, 0.4
+    R = np.zeros((6, 2))
+    R[0, 0] = 0.005
+    R[5, 1] = 1.0
+    return T, R
+
+
+def loop(obey: float = 0.5) -> tuple[Array, Array]:
+    """Loop of Strens (2000): T and R. Action 0 is a, 1 is b.
+
+    The wished action is taken with chance `obey`, else one of the two at random: 0.5 is the paper's version, 1 the
+    deterministic original.
+    """
+    goes = {  # state: (after a, after b)
+        0: (1, 5),
+        1: (2, 2),
+        2: (3, 3),
+        3: (4, 4),
+        4: (0, 0),
+        5: (0, 6),
+        6: (0, 7),
+        7: (0, 8),
+        8: (0, 0),
+    }
+    T = np.zeros((9, 2, 9))
+    for s in range(9):
+        for wished in range(2):
+            for done in range(2):
+                chance = (1 - obey) / 2
+                if done == wished:
+                    chance += obey
+                T[s, wished, goes[s][done]] += chance
+    R = np.zeros((9, 2))
+    for a in range(2):
+        R[4, a] = 1.0
+        R[8, a] = 2.0
+    return T, R
+
+
+def stay_or_leave(kappa: float, similarity: float) -> Array:
+    """The controlled environment of the appendix: T on a ring of 10 states. Action 0 probably stays, 1 leaves."""
+    T = np.zeros((10, 2, 10))
+    for s in range(10):
+        for after in range(10):
+            leave = (1 - kappa) * 0.1
+            if after == (s + 1) % 10:
+                leave += kappa
+            stay = 0.25 * 0.1
+            if after == s:
+                stay += 0.75
+            T[s, 0, after] = (1 - similarity) * stay + similarity * leave
+            T[s, 1, after] = (1 - similarity) * leave + similarity * stay
+    return T
+
+
+def tumor_step(
+    state: Row, treat: int, parameters: dict[str, float], dose_penalty: float = 0.0
+) -> tuple[tuple[float, float, float, float], float]:
+    """One month of the tumor simulator without noise, as the authors' code does it: each line sees the lines above.
+
+    state is (C, P, Q, Qp). Returns the next state and the reward (shrinkage less penalty times concentration).
+    """
+    C, P, Q, Qp = (float(x) for x in state)
+    KDE, gamma = parameters["KDE"], parameters["gamma"]
+    size = P + Q + Qp
+    if treat == 1:
+        C = C + 1
+    C = (1 - KDE) * C
+    growth = parameters["lambda_P"] * P * (1 - size / parameters["K"])
+    P = P + growth + parameters["k_QpP"] * Qp - parameters["k_PQ"] * P - gamma * C * KDE * P
+    Q = Q + parameters["k_PQ"] * P - gamma * C * KDE * Q
+    Qp = Qp + gamma * C * KDE * Q - parameters["k_QpP"] * Qp - parameters["delta_Qp"] * Qp
+    reward = size - (P + Q + Qp) - dose_penalty * C
+    return (C, P, Q, Qp), reward
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Numbers that do not come from this code: from the paper, its authors' notebooks, or independent computation.
+# Good to the digits written. Entries marked "worked by hand" were derived on paper for this file.
+# ----------------------------------------------------------------------------------------------------------------------
+
+VECTORS: dict[str, Any] = {
+    "river_swim": {
+        # keyed by discount; optimal policy at 0.99: right everywhere
+        "optimal_value": {
+            0.99: [37.855, 38.492, 39.694, 41.011, 42.383, 43.802],
+            0.95: [4.669, 5.079, 5.901, 6.906, 8.088, 9.473],
+        },
+        "optimal_value_mean": {0.99: 40.539},
+        "optimal_policy": {0.99: [1, 1, 1, 1, 1, 1]},
+    },
+    "heat_map": {
+        # the figure of Theorem 1: River Swim, same policy from a lower discount and from a blended transition matrix
+        "gamma": 0.999,
+        "weight": 0.5,
+        "planning_discount": 0.4995,
+        "optimal_policy": [0, 1, 1, 1, 1, 1],
+        "value_lower_discount": [0.00999, 0.00650, 0.02460, 0.09763, 0.38757, 1.53853],
+        "value_uniform_blend": [171.907, 171.903, 171.921, 171.994, 172.284, 173.435],
+        # the authors blended with rows of 0.10 (mass 0.6): other values, same policy
+        "authors_target_cell": 0.10,
+        "value_authors_blend": [0.52363, 0.52013, 0.53824, 0.61127, 0.90120, 2.05217],
+    },
+    "loop": {
+        "gamma": 0.99,
+        "optimal_value": [21.295, 21.426, 21.642, 21.861, 22.082, 21.538, 21.909, 22.409, 23.082],
+        "optimal_value_mean": 21.916,
+        "takes_b_in": [0, 5, 6, 7],  # the actions of the other states are ties
+        "deterministic_value_of_start": 39.2000,  # 2 γ⁴ / (1 − γ⁵)
+    },
+    "row_mse": {
+        # Eq. 4 by simulation. The row was not recorded; only Σ T_i² matters, and these numbers imply it.
+        "outcomes": 10,
+        "visits": 7,
+        "weight": 0.5,
+        "sum_of_squares": 0.2636,
+        "simulated": 0.0673,
+        "corrected": 0.0672,
+        "as_printed": 0.108,  # with ε where ε² belongs
+    },
+    "posterior_epsilon_star": {
+        "counts": [1, 1, 0, 0, 1, 0, 0, 0, 4, 0],
+        "pseudo_count": 0.5,
+        "closed_form": 0.39855,
+        "monte_carlo": 0.39849,
+    },
+    "epsilon_star": [
+        # worked by hand: V / (V + c B)
+        {"row": [1 / 2, 1 / 4, 1 / 4], "target": [1 / 3, 1 / 3, 1 / 3], "visits": 5, "weight": 3 / 4},
+        {"row": [1 / 2, 1 / 2], "target": [1.0, 0.0], "visits": 4, "weight": 1 / 5},
+        {"row": [1.0, 0.0, 0.0], "target": [1 / 3, 1 / 3, 1 / 3], "visits": 3, "weight": 0.0},
+        {"row": [1 / 4, 1 / 4, 1 / 4, 1 / 4], "target": [1 / 4, 1 / 4, 1 / 4, 1 / 4], "visits": 9, "weight": 1.0},
+    ],
+    "epsilon_greedy_star": [
+        # worked by hand, action 0: the other two alike (the printed form is too large) ...
+        {
+            "rows": [[1 / 3, 2 / 3], [2 / 3, 1 / 3], [2 / 3, 1 / 3]],
+            "visits": [6, 6, 6],
+            "unclipped": 1 / 3,
+            "corrected": 1 / 3,
+            "as_printed": 1 / 2,
+        },
+        # ... and the other two opposite (the printed form is too small)
+        {
+            "rows": [[1 / 2, 1 / 2], [1.0, 0.0], [0.0, 1.0]],
+            "visits": [4, 4, 4],
+            "unclipped": 3 / 2,
+            "corrected": 1.0,
+            "as_printed": 1 / 2,
+        },
+    ],
+    "hausser_strimmer": [
+        # worked by hand; plug_in is Eq. 5 with the MLE for T
+        {"counts": [3, 1], "intensity": 1.0, "plug_in": 3 / 7},
+        {"counts": [4, 0], "intensity": 0.0, "plug_in": 0.0},
+        {"counts": [1, 0, 0], "intensity": 1.0, "plug_in": 0.0},
+        {"counts": [2, 2], "intensity": 1.0, "plug_in": 1.0},
+        {"counts": [6, 2, 0], "intensity": 9 / 49, "plug_in": 9 / 65},
+    ],
+    "implied_prior_figure": {
+        # α_i = 2 (0.99 − γ_p) / γ_p; keyed by planning discount
+        "states": 10,
+        "visits": 20,
+        "gamma": 0.99,
+        "alpha_per_state": {0.11: 16.0, 0.33: 4.0, 0.5: 1.96, 0.66: 1.0, 0.9: 0.2, 0.99: 0.0},
+    },
+    "authors_weights": [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99],
+    "tumor": {
+        "parameters": {
+            "TMZ": {
+                "KDE": 0.32,
+                "lambda_P": 0.114,
+                "k_QpP": 0.0045,
+                "k_PQ": 0.0226,
+                "gamma": 0.842,
+                "delta_Qp": 0.0214,
+                "K": 100.0,
+            },
+            "PCV": {
+                "KDE": 0.24,
+                "lambda_P": 0.121,
+                "k_QpP": 0.0031,
+                "k_PQ": 0.0295,
+                "gamma": 0.729,
+                "delta_Qp": 0.00867,
+                "K": 100.0,
+            },
+        },
+        "start": {"TMZ": [0.0, 0.924, 42.3, 0.0], "PCV": [0.0, 7.13, 41.2, 0.0]},
+        # without noise: actions from the start, and the state (C, P, Q, Qp) after each
+        "steps": [
+            {
+                "drug": "TMZ",
+                "actions": [1, 1, 0],
+                "states": [
+                    [0.68, 0.793629, 34.567764, 6.333478],
+                    [1.1424, 0.612659, 23.941367, 13.538791],
+                    [0.776832, 0.574740, 18.943198, 17.153130],
+                ],
+            },
+            {"drug": "TMZ", "actions": [0], "states": [[0.0, 0.962923, 42.321762, 0.0]]},
+            {
+                "drug": "PCV",
+                "actions": [1, 1],
+                "states": [[0.76, 6.417364, 35.910965, 4.775067], [1.3376, 5.151764, 27.658825, 11.191762]],
+            },
+        ],
+        # mean tumor diameter of TMZ (mm) without noise, after these months
+        "months": [0, 1, 5, 10, 15, 20, 30],
+        "diameter": {
+            "sequential": {
+                "never": [43.22, 43.28, 43.55, 43.95, 44.44, 45.03, 46.59],
+                "every_month": [43.22, 41.69, 27.86, 22.64, 19.83, 17.41, 13.43],
+                "six_doses": [43.22, 41.69, 27.86, 23.63, 21.55, 20.16, 19.73],
+            },
+            "simultaneous": {
+                "never": [43.22, 43.28, 43.55, 43.94, 44.43, 45.01, 46.55],
+                "every_month": [43.22, 43.11, 40.52, 35.76, 31.40, 27.57, 21.26],
+                "six_doses": [43.22, 43.11, 40.52, 36.21, 32.88, 30.50, 28.68],
+            },
+            "ode": {
+                "never": [43.22, 43.29, 43.56, 43.96, 44.46, 45.06, 46.65],
+                "every_month": [43.22, 42.98, 39.85, 35.10, 30.85, 27.12, 20.96],
+                "six_doses": [43.22, 42.98, 39.85, 35.44, 31.97, 29.43, 27.23],
+            },
+        },
+    },
+}

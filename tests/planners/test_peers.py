@@ -1,0 +1,79 @@
+"""Other people's planners find the same values: QuantEcon's DiscreteDP and pymdptoolbox."""
+
+import numpy as np
+import pytest
+from gymnasium.envs.toy_text import CliffWalkingEnv, FrozenLakeEnv, TaxiEnv
+from mdptoolbox.mdp import PolicyIteration
+from quantecon.markov import DiscreteDP
+
+from certeq import solve
+from certeq.environments.table import from_table
+from certeq.planners import METHODS
+from strategies import random_model
+
+GAMMA = 0.95
+GAMES = {
+    "FrozenLake": FrozenLakeEnv,
+    "FrozenLake 8 x 8": lambda: FrozenLakeEnv(map_name="8x8"),
+    "CliffWalking": CliffWalkingEnv,
+    "Taxi": TaxiEnv,
+}
+
+
+def with_terminal_state(T, R):
+    """What the peers need: ending as a last state that loops to itself without reward."""
+    S, A, _ = T.shape
+    full, pay = np.zeros((S + 1, A, S + 1)), np.zeros((S + 1, A))
+    full[:S, :, :S], full[:S, :, S], full[S, :, S], pay[:S] = T, 1 - T.sum(axis=-1), 1, R
+    full[np.abs(full) < 1e-15] = 0
+    return full, pay
+
+
+def quantecon_plan(T, R):
+    result = DiscreteDP(R, T, GAMMA).solve(method="policy_iteration")
+    return result.v[:-1], result.sigma[:-1]
+
+
+def mdptoolbox_plan(T, R):
+    found = PolicyIteration(np.swapaxes(T, 0, 1), R, GAMMA, max_iter=1000)
+    found.run()
+    return np.array(found.V)[:-1], np.array(found.policy)[:-1]
+
+
+def random_problem(S, A, seed):
+    return random_model(seed, S, A, ends=True)[:2]
+
+
+def game(name):
+    table = from_table(GAMES[name](), discount=GAMMA)
+    return table.transition.dense(), table.reward
+
+
+PROBLEMS = {
+    **{f"random {S} x {A}": (random_problem, (S, A, S)) for S, A in [(2, 2), (10, 3), (40, 4)]},
+    **{name: (game, (name,)) for name in GAMES},
+}
+
+
+@pytest.mark.parametrize("peer", [quantecon_plan, mdptoolbox_plan])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_peer_finds_the_same_values_and_a_policy_that_is_best_here_too(peer, problem):
+    make, arguments = PROBLEMS[problem]
+    T, R = make(*arguments)
+    values, policy = peer(*with_terminal_state(T, R))
+    found = solve(T, R, GAMMA)
+    scale = np.abs(values).max()
+    np.testing.assert_allclose(found.values, values, atol=1e-9 * scale)
+    assert found.tied[np.arange(len(T)), policy].all()
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_all_of_our_own_methods_and_engines_agree_there(problem):
+    make, arguments = PROBLEMS[problem]
+    T, R = make(*arguments)
+    exact = solve(T, R, GAMMA, engine="numpy")
+    scale = np.abs(exact.values).max()
+    for how in [{"method": method} for method in METHODS] + [{"engine": "numba"}]:
+        found = solve(T, R, GAMMA, **how)
+        np.testing.assert_allclose(found.values, exact.values, atol=1.1e-9 * scale)
+        assert exact.tied[np.arange(len(T)), found.policy].all()
