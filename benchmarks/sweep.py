@@ -1,0 +1,108 @@
+"""Data sets x 12 regularization strengths, as the paper runs them: count, regularize, plan, and the loss in the truth.
+
+    uv run --group bench python -m benchmarks.sweep
+
+Each data set comes from its own world with 10 states and 2 actions. A uniform prior of twelve strengths is mixed into
+its frequencies, and everybody does policy iteration, each strength from the plan of the one before. Tools that take one
+MDP at a time do a part of the work, with the mixing and the losses done for them by batched NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+import certeq
+from benchmarks import peers
+from benchmarks.timing import Contender, Result, agree, race, starts, table
+from certeq.environments.random_chain import random_chain
+from certeq.fast.threads import default_threads
+
+DATA_SETS, LOOPED, DISCOUNT, ROUNDS = 2_000, 20, 0.99, 11
+STRENGTHS = np.linspace(0, 0.95, 12)
+
+FIRST_CALLS = """
+import numpy, certeq
+counts = numpy.ones((4000, 10, 2, 10), dtype=int)
+plan = certeq.plan(counts[:, None], numpy.ones((10, 2)), 0.9, regularizer="uniform_prior", strength=[0.1, 0.2])
+certeq.loss(counts[:, None] / 10, numpy.ones((10, 2)), 0.9, plan.policy)
+"""
+
+
+def ours(counts: np.ndarray, truth: np.ndarray, reward: np.ndarray, threads: int) -> Result:
+    gain = reward[:, None]
+    plan = certeq.plan(
+        counts[:, None], gain, DISCOUNT, regularizer="uniform_prior", strength=STRENGTHS, threads=threads
+    )
+    return plan.policy, certeq.loss(truth[:, None], gain, DISCOUNT, plan.policy, threads=threads)
+
+
+def mixtures(counts: np.ndarray) -> Iterator[np.ndarray]:
+    """Regularized rows ``(n, S, A, S)``, one strength after the other."""
+    S = counts.shape[-1]
+    visits = counts.sum(axis=-1, keepdims=True)
+    frequency = counts / np.maximum(visits, 1)
+    for strength in STRENGTHS:
+        magnitude = strength / (1 - strength) * visits.mean(axis=(1, 2, 3), keepdims=True)
+        weight = np.where(visits > 0, magnitude / np.maximum(visits + magnitude, 1e-300), 1.0)
+        yield (1 - weight) * frequency + weight / S
+
+
+def losses(truth: np.ndarray, reward: np.ndarray, policies: list[np.ndarray]) -> Result:
+    best = peers.evaluate(truth, reward, DISCOUNT, peers.dropping(truth, reward, DISCOUNT, policies[0]))
+    lost = [(best - peers.evaluate(truth, reward, DISCOUNT, policy)).mean(axis=-1) for policy in policies]
+    return np.stack(policies, axis=1), np.stack(lost, axis=1)
+
+
+def batched(method: Callable[..., np.ndarray], counts: np.ndarray, truth: np.ndarray, reward: np.ndarray) -> Result:
+    policies = [reward.argmax(axis=-1)]
+    for rows in mixtures(counts):
+        policies.append(method(rows, reward, DISCOUNT, policies[-1]))
+    return losses(truth, reward, policies[1:])
+
+
+def looped(solver: peers.Solver, counts: np.ndarray, truth: np.ndarray, reward: np.ndarray) -> Result:
+    policies, starts = [], [None] * len(reward)
+    for rows in mixtures(counts):
+        found = [solver(rows[k], reward[k], DISCOUNT, starts[k]) for k in range(len(reward))]
+        policies.append(np.array([policy for policy, _ in found]))
+        starts = [start for _, start in found]
+    return losses(truth, reward, policies)
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    world = random_chain(size=DATA_SETS, rng=rng)
+    truth, reward = world.transition.dense(), world.reward
+    counts = rng.multinomial(rng.poisson(5, size=truth.shape[:-1]), truth)
+    work, part = (counts, truth, reward), (counts[:LOOPED], truth[:LOOPED], reward[:LOOPED])
+
+    contenders = [
+        Contender("certeq", lambda: ours(*work, threads=1)),
+        Contender("NumPy, batched, what is done dropped", lambda: batched(peers.dropping, *work)),
+        Contender("NumPy, batched", lambda: batched(peers.plain, *work)),
+    ]
+    for name, solver in peers.installed().items():
+        contenders.append(Contender(name, lambda solver=solver: looped(solver, *part), LOOPED / DATA_SETS))
+
+    plans = DATA_SETS * len(STRENGTHS)
+    print(f"{DATA_SETS:,} data sets x {len(STRENGTHS)} strengths, one thread; {ROUNDS} rounds\n")
+    times, results = race(contenders, ROUNDS)
+    print(table(times, plans, "plan"))
+    print(f"\n{agree(results)}")
+    print(starts(FIRST_CALLS))
+
+    every = default_threads()
+    print(f"\nElapsed time with one thread and with {every}\n")
+    threaded = [
+        Contender(f"certeq, {n} thread{'s' * (n > 1)}", lambda n=n: ours(*work, threads=n), threads=every)
+        for n in (every, 1)
+    ]
+    times, results = race(threaded, ROUNDS)
+    print(table(times, plans, "plan"))
+    print(f"\n{agree(results)}")
+
+
+if __name__ == "__main__":
+    main()

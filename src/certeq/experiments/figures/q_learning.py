@@ -1,0 +1,161 @@
+"""Q-learning with simulated steps (Algorithm 3): specific, constant, and none, on the three tabular worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from certeq.arrays import Floats, Rng, generator
+from certeq.experiments.procedure import ENGINE, draw_truth, values
+from certeq.experiments.statistics import bands, difference, interval
+from certeq.experiments.sweeps import panels_of
+from certeq.experiments.verdict import Verdict, below
+from certeq.model_free import QLearning, q_learning
+from certeq.planners import solve
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+TITLE = "Q-learning with state-action-specific regularization"
+CLAIM = (
+    "Q-learning with simulated steps, as often as ε* says, beats standard Q-learning on River Swim and on Loop, but "
+    "not on the random chain."
+)
+EPISODES, STEPS = 250, 20
+PROBABILITY = 0.1
+RATES = {"step_size": 0.1, "exploration": 0.1}
+SAME = 0.01  # "not better": at most this much better, as a share
+NOTES = (
+    "None of the settings are given in the paper. Here an agent lives for 250 episodes of 20 real steps from uniform "
+    "starts, with step size 0.1, exploration 0.1, discount 0.99 and the uniform matrix as target; the constant "
+    "probability is 0.1. ε* is that of the MLE, and a pair that was never tried is tried first. What the paper "
+    "measures is not said either; judged are the reward per episode over the whole life, and the loss of the policy at "
+    "its end. The random chain is a new one for each agent, the same for all methods. “Not better” allows for 1 %. The "
+    "constant probability is a baseline of which the paper claims nothing."
+)
+ALT = "Mean reward per episode against episodes for each world and method, with 95 % bands."
+VALUES = ("reward", "loss")
+METHODS: dict[str, dict[str, Any]] = {
+    "standard": {"variant": "standard"},
+    "specific": {"variant": "specific"},
+    "constant (0.1)": {"variant": "constant", "probability": PROBABILITY},
+}
+WORLDS = {"River Swim": "river_swim", "random chain": "random_chain", "Loop": "loop"}
+BETTER = {"River Swim": True, "random chain": False, "Loop": True}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "smoke": {"data_sets": 100, "chunk": 100, "episodes": 50, "every": 5},
+    "paper": {"data_sets": 10_000, "chunk": 2000, "episodes": EPISODES, "every": 25},
+}
+
+
+def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All worlds in chunks of agents."""
+    total, chunk = settings["data_sets"], settings["chunk"]
+    return [
+        {
+            "panel": panel,
+            "environment": world,
+            "methods": METHODS,
+            "life": {"episodes": settings["episodes"], "steps": STEPS, **RATES},
+            "every": settings["every"],  # episodes from one point of the curve to the next
+            "data_sets": min(chunk, total - first),
+            "first": first,
+        }
+        for panel, world in WORLDS.items()
+        for first in range(0, total, chunk)
+    ]
+
+
+def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
+    """Let the agents of one chunk live: one line for each method, agent and point of the learning curve."""
+    random = generator(rng)
+    truth = draw_truth(cell["environment"], {}, cell["data_sets"], random)
+    optimal = solve(truth.transition, truth.reward, truth.discount, engine=ENGINE).values.reshape(-1, truth.n_states)
+    seed = int(random.integers(2**63))  # the same starts for all methods
+    every, R = cell["every"], cell["data_sets"]
+    columns: dict[str, list[Any]] = {name: [] for name in ("method", "data_set", "episode", "reward", "loss")}
+    for name, settings in cell["methods"].items():
+        lived: QLearning = q_learning(
+            truth, replications=R, curve_every=every * cell["life"]["steps"], rng=seed, **settings, **cell["life"]
+        )
+        assert lived.curve is not None
+        reward = np.diff(lived.curve, axis=1, prepend=0) / every  # (R, points): per episode
+        points = reward.shape[1]
+        loss = (optimal - values(truth, lived.policy[:, None])[:, 0]).mean(axis=-1)
+        columns["method"].append(np.full(R * points, name))
+        columns["data_set"].append(np.repeat(np.arange(R), points))
+        columns["episode"].append(np.tile(every * np.arange(1, points + 1), R))
+        columns["reward"].append(reward.ravel())
+        columns["loss"].append(np.repeat(loss, points))
+    merged = {name: np.concatenate(parts) for name, parts in columns.items()}
+    return {"panel": np.full(len(merged["reward"]), cell["panel"]), **merged}
+
+
+def curves_of(table: pl.DataFrame, panel: str, method: str, column: str = "reward") -> Floats:
+    """A measured column as ``(agents, points of the curve)``."""
+    import polars as pl
+
+    part = table.filter((pl.col("panel") == panel) & (pl.col("method") == method))
+    order = [name for name in ("cell", "data_set", "episode") if name in part.columns]
+    return part.sort(order)[column].to_numpy().reshape(-1, part["episode"].n_unique())
+
+
+def holds(table: pl.DataFrame) -> list[Verdict]:
+    """Judge by the reward over the whole life, and by the policy at its end."""
+    return [verdict for panel in panels_of(table) for verdict in _judge(table, panel)]
+
+
+def _judge(table: pl.DataFrame, panel: str) -> list[Verdict]:
+    reward = {name: curves_of(table, panel, name).mean(axis=1) for name in METHODS}
+    loss = {name: curves_of(table, panel, name, "loss")[:, 0] for name in METHODS}
+    earned, lost = (", ".join(f"{name} {interval(x)}" for name, x in of.items()) for of in (reward, loss))
+    if BETTER[panel]:
+        return [
+            below(
+                f"{panel}: specific Q-learning earns more than standard Q-learning",
+                difference(reward["standard"], reward["specific"]),
+                f"reward per episode: {earned}; standard - specific",
+            ),
+            below(
+                f"{panel}: specific Q-learning ends with a policy that loses less than that of standard Q-learning",
+                difference(loss["specific"], loss["standard"]),
+                f"loss: {lost}; specific - standard",
+            ),
+        ]
+    return [
+        below(
+            f"{panel}: specific Q-learning does not earn more than standard Q-learning",
+            difference(reward["specific"], reward["standard"]),
+            f"reward per episode: {earned}; specific - standard",
+            margin=SAME * float(reward["standard"].mean()),
+        ),
+        below(
+            f"{panel}: specific Q-learning does not end with a policy that loses less than that of standard Q-learning",
+            difference(loss["standard"], loss["specific"]),
+            f"loss: {lost}; standard - specific",
+            margin=SAME * float(loss["standard"].mean()),
+        ),
+    ]
+
+
+def draw(table: pl.DataFrame) -> Figure:
+    """Learning curves, one panel for each world."""
+    from certeq.report import pictures
+
+    panels = panels_of(table)
+    episodes = np.unique(table["episode"].to_numpy())
+    figure: Figure
+    with pictures.style():
+        figure, axes = pictures.canvas(len(panels), 1, width=max(2.3 * len(panels), pictures.COLUMN), height=2.4)
+        for axis, panel in zip(axes[0], panels, strict=True):
+            for index, name in enumerate(METHODS):
+                mean, half = bands(curves_of(table, panel, name))
+                pictures.line_with_band(axis, episodes, mean, half, label=name, index=index)
+            axis.set(title=panel, xlabel="episode")
+        axes[0, 0].set_ylabel("reward per episode")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure

@@ -1,0 +1,217 @@
+"""Algorithms 1 and 2, once: draw data sets from a truth, regularize, plan, and measure the loss in the truth.
+
+Everything is batched: all data sets of a chunk times all strengths go through the planners in one call. A table has
+one line for each (data set, method, strength); methods without a strength have NaN there. Because every method sees
+the same data sets, differences between methods can be taken pair by pair.
+
+Plans and values always come from the compiled code, one data set after the other, whatever the size of a chunk: the
+losses of some data sets are, to the last bit, what they are among many others, and on any number of threads. (The
+public ``evaluate`` solves large models by LAPACK, whose last digits depend on its threads, and which is slower here.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from certeq import sampling, targets, weights
+from certeq.arrays import Floats, Integers, Rng, generator
+from certeq.certainty import plan
+from certeq.counts import Counts, tally
+from certeq.environments import environment
+from certeq.environments.tumor import tumor_bins, tumor_trials
+from certeq.errors import InputError, unknown
+from certeq.kernel import Mixture, Rows
+from certeq.mdp import MDP
+from certeq.moments import true_action_moments, true_moments
+from certeq.planners import compiled, solve
+from certeq.planners.problem import Problem
+from certeq.regularizers import settings_of, shrink
+from certeq.unvisited import fill
+
+STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # the authors' x axis
+ENGINE = "numba"  # always the same, so that results do not depend on the size of a chunk
+TOLERANCE = 1e-9  # of values, relative to the largest: small models are solved better than that, larger ones to it
+
+
+PRINTED = {"printed_epsilon_greedy": "epsilon_greedy", "printed_least_mse_epsilon_greedy": "least_mse_epsilon_greedy"}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A regularizer with its settings, as one line of a figure.
+
+    ``regularizer`` is a name in REGULARIZERS, or one of two kinds that only experiments need. ``oracle`` is ε* computed
+    from the truth. A name in ``PRINTED`` is epsilon-greedy regularization to the letter of the appendix, where a row is
+    mixed with the plain average over all actions, an unvisited one being uniform (the authors' convention for all that
+    is unvisited). The regularizers themselves give an unvisited pair the average of the actions that were tried.
+    """
+
+    regularizer: str
+    settings: Mapping[str, Any]
+
+    @property
+    def has_strength(self) -> bool:
+        """Whether the method is swept over strengths."""
+        name = PRINTED.get(self.regularizer, self.regularizer)
+        return name != "oracle" and "strength" in settings_of(name)
+
+
+def method(regularizer: str, **settings: Any) -> Method:
+    """Write a method."""
+    return Method(regularizer, settings)
+
+
+def draw_truth(world: str, settings: Mapping[str, Any], data_sets: int, rng: Rng) -> MDP:
+    """The truth: one MDP for all data sets, or a new one for each where the environment is random."""
+    if world == "random_chain":
+        return environment(world, size=data_sets, rng=rng, **settings)
+    return environment(world, **settings)
+
+
+def draw_counts(truth: MDP, regime: Mapping[str, Any], data_sets: int, rng: Rng) -> Counts:
+    """Counts ``(data sets, S, A, S)`` under a data regime.
+
+    ``{"kind": "tuples", "size": n}``: iid uniform pairs; ``{"kind": "equal", "each": k}``: exactly k per pair;
+    ``{"kind": "trajectories", "episodes": e, "length": l}`` with an optional behavior, from uniform starts;
+    ``{"kind": "trials", "patients": n, "world": {...}}``: patients of the tumor simulator, followed for random times.
+    """
+    kind, rest = regime["kind"], {key: value for key, value in regime.items() if key != "kind"}
+    if kind == "tuples":
+        batch = sampling.uniform_pairs(truth, rest["size"], data_sets=data_sets, rng=rng)
+    elif kind == "equal":
+        batch = sampling.equal_pairs(truth, rest["each"], data_sets=data_sets, rng=rng)
+    elif kind == "trajectories":
+        start = np.full(truth.n_states, 1 / truth.n_states)
+        batch = sampling.trajectories(truth, data_sets=data_sets, start=start, rng=rng, **rest)
+    elif kind == "trials":
+        edges = tumor_bins(**rest["world"])
+        patients = {key: value for key, value in rest["world"].items() if key != "episodes"}  # those of the table
+        batch = tumor_trials(data_sets, patients=rest["patients"], edges=edges, rng=rng, **patients)
+    else:
+        raise unknown("data regime", kind, ("tuples", "equal", "trajectories", "trials"))
+    return tally(batch)
+
+
+def losses(
+    truth: MDP,
+    counts: Counts,
+    methods: Mapping[str, Method],
+    strengths: Sequence[float] = STRENGTHS,
+    start: Floats | None = None,
+) -> dict[str, Any]:
+    """Loss of each method on each data set: columns ``data_set, method, strength, loss``.
+
+    A loss is the mean over states of V* - V^π in the truth; with ``start``, the mean under that distribution.
+    """
+    if counts.ended is not None:
+        raise InputError("These experiments are for worlds where no episode ends; some of the given ones did.")
+    optimal = solve(truth.transition, truth.reward, truth.discount, engine=ENGINE).values.reshape(-1, truth.n_states)
+    rounding = TOLERANCE * np.abs(optimal).max(axis=-1, keepdims=True)
+    spread = Counts(counts.transitions[:, None])
+    columns: dict[str, list[Any]] = {"data_set": [], "method": [], "strength": [], "loss": []}
+    for name, chosen in methods.items():
+        grid = np.asarray(strengths, dtype=np.float64) if chosen.has_strength else np.array([np.nan])
+        lost = optimal[:, None] - values(truth, policies(truth, spread, chosen, grid))  # (D, E, S)
+        loss = lost.mean(axis=-1) if start is None else (lost * start).sum(axis=-1)
+        loss = np.where(loss > rounding, loss, 0.0)
+        D, E = loss.shape
+        columns["data_set"].append(np.repeat(np.arange(D), E))
+        columns["method"].append(np.full(D * E, name))
+        columns["strength"].append(np.tile(grid, D))
+        columns["loss"].append(loss.ravel())
+    return {key: np.concatenate(parts) for key, parts in columns.items()}
+
+
+def policies(truth: MDP, counts: Counts, chosen: Method, grid: Floats) -> Integers:
+    """What a method advises, ``(data sets, strengths, S)``; the counts have an axis of length 1 for the strengths."""
+    settings = dict(chosen.settings) | ({"strength": grid} if chosen.has_strength else {})
+    reward = truth.reward if truth.reward.ndim == 2 else truth.reward[:, None]
+    if chosen.regularizer == "oracle":
+        model = oracle(truth, counts)
+    elif chosen.regularizer in PRINTED:
+        shrinkage = shrink(counts, PRINTED[chosen.regularizer], **settings)
+        model = Mixture(fill(counts, "uniform").rows, shrinkage.weight, action_average(counts))
+        reward = shrinkage.mix_reward(reward)
+    else:
+        name = chosen.regularizer
+        return plan(counts, reward, truth.discount, regularizer=name, engine=ENGINE, **settings).policy
+    return solve(model, reward, truth.discount, engine=ENGINE).policy
+
+
+def oracle(truth: MDP, counts: Counts) -> Mixture:
+    """The model whose weights toward the uniform row have the least error given the true rows: what ε* aims at."""
+    rows = truth.transition.dense()
+    if rows.ndim == 4:  # a truth for each data set, whatever the strength
+        rows = rows[:, None]
+    weight = weights.least_mse(true_moments(counts.visits, rows, np.full(truth.n_states, 1 / truth.n_states)))
+    return Mixture(fill(counts, "target").rows, weight, targets.uniform(counts))
+
+
+def action_average(counts: Counts) -> Rows:
+    """Average over all actions of a state, an unvisited one being uniform."""
+    return Rows.trusted(fill(counts, "uniform").rows.dense().mean(axis=-2, keepdims=True))
+
+
+def values(truth: MDP, policy: Integers) -> Floats:
+    """Value of policies ``(data sets, strengths, S)`` in the truth, of the same shape; equal policies, equal values."""
+    D, E, S = policy.shape
+    A = truth.n_actions
+    rows, reward = truth.transition.dense().reshape(-1, S, A, S), truth.reward.reshape(-1, S, A)  # one or D
+    if S <= compiled.SMALL:
+        each = np.broadcast_to(rows, (D, S, A, S))[:, None]
+        mask = np.ones((S, A), dtype=bool)
+        problem = Problem(Rows.trusted(each), reward[:, None], np.asarray(truth.discount, dtype=np.float64), mask)
+        return compiled.evaluate(problem, policy, None)
+    from certeq.fast.medium import evaluate_medium
+    from certeq.fast.threads import run
+
+    K, found = D * E, np.empty((D * E, 1, S))  # chains of one step, so that no policy starts from another's values
+    zero, world = np.zeros((K, 1), dtype=np.int64), np.repeat(np.arange(D), E)
+    run(
+        evaluate_medium, K, np.array(rows), world % len(rows), np.zeros((1, S, A)), zero, np.zeros((1, 1, 1, S)),
+        zero[:, 0].copy(), np.array(reward), (world % len(reward))[:, None].copy(), np.array([truth.discount]), zero,
+        policy.astype(np.int32).reshape(K, 1, S), TOLERANCE, found, np.empty((K, 1)),
+    )  # fmt: skip
+    return found.reshape(D, E, S)
+
+
+def alignment(truth: MDP, counts: Counts) -> dict[str, Floats]:
+    """How well the uniform row and the average of a state's actions suit the truth, for each data set.
+
+    First, squared distances from the true rows, averaged over the pairs: ``to_uniform``; ``to_average``, to the true
+    average; ``to_estimate``, to the average estimated from the data, which is what epsilon-greedy regularization pulls
+    toward. The true average is never farther than the uniform row: nothing is closer to the rows of a state than their
+    mean. Second, the least mean squared error (Eq. 4) that each allows, with the best weight for every pair and as many
+    visits as there are on average: ``error_uniform``, ``error_average``.
+    """
+    rows, visits = truth.transition.dense(), counts.mean_visits[:, None, None]
+    uniform = np.full(truth.n_states, 1 / truth.n_states)
+    sought = {
+        "to_uniform": uniform,
+        "to_average": rows.mean(axis=-2, keepdims=True),
+        "to_estimate": action_average(counts).dense(),
+    }
+    away = {name: ((rows - target) ** 2).sum(axis=-1) for name, target in sought.items()}
+    alone = true_moments(np.broadcast_to(visits, (*counts.batch, *rows.shape[-3:-1])), rows, uniform)
+    state = true_action_moments(alone.visits, rows)
+    away["error_uniform"] = weights.mse(alone, weights.least_mse(alone))
+    away["error_average"] = weights.action_average_mse(state, weights.least_mse_action_average(state))
+    return {name: np.broadcast_to(each.mean(axis=(-2, -1)), counts.batch) for name, each in away.items()}
+
+
+def run_cell(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
+    """One chunk of Algorithm 1 and 2, from a plain description, so that any worker can run it."""
+    random = generator(rng)
+    truth = draw_truth(cell["environment"], cell.get("settings", {}), cell["data_sets"], random)
+    counts = draw_counts(truth, cell["regime"], cell["data_sets"], random)
+    methods = {name: Method(m["regularizer"], m.get("settings", {})) for name, m in cell["methods"].items()}
+    start = truth.start if cell.get("weighted", False) else None
+    columns = losses(truth, counts, methods, cell.get("strengths", STRENGTHS), start)
+    if cell.get("alignment", False):
+        at = columns["data_set"]
+        columns |= {name: distance[at] for name, distance in alignment(truth, counts).items()}
+    return {"panel": np.full(len(columns["loss"]), cell.get("panel", "")), **columns}

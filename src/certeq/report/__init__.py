@@ -1,0 +1,1 @@
+"""Reports: pictures and pages. They read tables and compute nothing."""
