@@ -9,7 +9,6 @@ to set an MDP up is counted, as it is needed for each; the value in the truth th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 

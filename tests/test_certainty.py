@@ -75,13 +75,11 @@ def test_the_thresholds_of_min_visits_apply_to_advice():
     assert plan(table, R, 0.5, regularizer="none", unvisited="exclude", min_visits=9).policy.tolist() == [-1, -1]
 
 
-def test_the_default_is_the_papers_remedy():
+def test_the_default_lets_the_data_choose_the_strength():
     table = random_counts(2, 4, 3)
     R = rewards_for(table)
-    assert DEFAULT == "least_mse"
-    np.testing.assert_array_equal(
-        plan(table, R, 0.9).values, plan(table, R, 0.9, regularizer="least_mse", plug_in="posterior").values
-    )
+    assert DEFAULT == "evidence"
+    np.testing.assert_array_equal(plan(table, R, 0.9).values, plan(table, R, 0.9, regularizer="evidence").values)
 
 
 @pytest.mark.parametrize("form", ["list", "array", "Counts", "floats", "sparse", "sparse Counts"])
@@ -151,7 +149,7 @@ BAD = {
     "NaN reward": ({"reward": [[0], [np.nan]]}, r"reward\[1, 0\] is nan"),
     "discount": ({"discount": 1.2}, "discount must lie between 0 and 1"),
     "regularizer": ({"regularizer": "least_mze"}, "Did you mean 'least_mse'"),
-    "setting": ({"plugin": "mle"}, r"'least_mse' has no setting 'plugin'\. Did you mean 'plug_in'"),
+    "setting": ({"structure": ["all"]}, r"'evidence' has no setting 'structure'\. Did you mean 'structures'"),
     "convention": ({"unvisited": "zeros"}, "Did you mean 'zero'"),
     "min_visits": ({"min_visits": 0}, "min_visits must be"),
     "method": ({"method": "value"}, "Did you mean 'value_iteration'"),

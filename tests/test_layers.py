@@ -23,7 +23,7 @@ LAYERS = [  # high to low; rooms on one line know nothing of one another
     {"environments", "planners", "regularizers", "sampling"},
     {"unvisited"},
     {"targets", "weights"},
-    {"moments"},
+    {"evidence", "moments"},
     {"counts", "mdp", "rewards"},
     {"batch", "kernel"},
     {"discretize"},

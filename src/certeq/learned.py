@@ -17,6 +17,8 @@ from certeq.counts import Counts, tally
 from certeq.discretize import binning_report
 from certeq.errors import InputError
 from certeq.planners import FinitePlan, Plan, solve, solve_finite
+from certeq.planners.episodic import check_ends
+from certeq.planners.problem import Problem
 from certeq.policy import Policy
 from certeq.regularizers import DEFAULT, Shrinkage
 from certeq.rewards import Rewards
@@ -108,17 +110,21 @@ def learn(
     horizon
         Plan for this many decisions instead of for ever: the advice then depends on how many were made.
     """
+    if not isinstance(batch, Batch):
+        raise InputError(f"learn takes a Batch, as certeq.read makes one of a table; got {type(batch).__name__}.")
     if batch.data_set is not None:
         raise InputError("learn takes one data set; this batch holds several.")
     if len(batch) == 0:
         raise InputError("There are no transitions to learn from.")
     gamma = within("discount", discount, 0, 1)
+    if gamma.ndim:
+        raise InputError(f"learn takes one discount; got an array of shape {gamma.shape}.")
     model = estimate(
         tally(batch), gamma, regularizer=regularizer, unvisited=unvisited, min_visits=min_visits, **settings
     )
     rewards, table = _rewards(batch, reward, reward_by, reward_pool, model)
     seen = model.reward(table)
-    plan = _plan(model, seen, gamma, horizon)
+    plan = _plan(model, seen, gamma, horizon, batch.state_names)
     chosen = {
         "discount": float(gamma),
         "regularizer": regularizer,
@@ -136,9 +142,13 @@ def learn(
     return Learned(batch, model, rewards, seen, plan, policy, summary)
 
 
-def _plan(model: Model, reward: Floats, discount: Floats, horizon: int | None) -> Plan | FinitePlan:
+def _plan(
+    model: Model, reward: Floats, discount: Floats, horizon: int | None, names: tuple[str, ...]
+) -> Plan | FinitePlan:
     plan: Plan | FinitePlan
     if horizon is None:
+        problem = Problem(model.transition, reward, discount, model.allowed)
+        check_ends(problem, names, "Mark the rows that end an episode in a column (done=, --done), set a horizon")
         plan = solve(model.transition, reward, discount, allowed=model.allowed)
     else:
         plan = solve_finite(model.transition, reward, discount, horizon, allowed=model.allowed)
@@ -154,6 +164,8 @@ def _rewards(batch: Batch, known: ArrayLike | None, by: str, pool: str, model: M
         return None, table
     if by not in ("pair", "next_state"):
         raise InputError(f"reward_by is 'pair' or 'next_state'; got {by!r}.")
+    if by == "next_state" and pool != "none":
+        raise InputError("reward_pool pools rewards by pair; with reward_by='next_state' leave it at 'none'.")
     rewards = rewards_of(batch, pool=pool, by_next_state=by == "next_state")
     if rewards.arrival is None:
         return rewards, rewards.mean
@@ -176,7 +188,7 @@ def _summarize(batch: Batch, model: Model, plan: Plan | FinitePlan, policy: Poli
         endings=int(batch.ended.sum()),
         dropped=dict(batch.dropped),
         notes=tuple(batch.notes),
-        alerts=tuple(_alerts(batch, model, plan, policy)),
+        alerts=tuple(_alerts(batch, model, plan, policy, chosen)),
         settings=chosen,
         advised=int((np.atleast_2d(policy.actions)[0] >= 0).sum()),
         mean_value=float(np.atleast_2d(plan.values)[0].mean()),
@@ -191,7 +203,9 @@ def _binning(batch: Batch) -> tuple[str, ...]:
     return tuple(binning_report(batch, permutations=200 if len(batch) <= MARKOV_ROWS else 0).lines())
 
 
-def _alerts(batch: Batch, model: Model, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
+def _alerts(
+    batch: Batch, model: Model, plan: Plan | FinitePlan, policy: Policy, chosen: Mapping[str, Any]
+) -> list[str]:
     """What a careful person would want to be told."""
     alerts = []
     counts, stranded = model.counts, model.stranded
@@ -212,7 +226,7 @@ def _alerts(batch: Batch, model: Model, plan: Plan | FinitePlan, policy: Policy)
     ties = (np.atleast_3d(plan.tied.T).T[0].sum(axis=-1) > 1) & (first >= 0)
     if ties.any():
         alerts.append(f"In {int(ties.sum())} of {S} states the best actions are tied; the first of them is advised.")
-    if batch.reward is not None and np.ptp(batch.reward) == 0:
+    if chosen["reward"] != "known" and batch.reward is not None and np.ptp(batch.reward) == 0:
         alerts.append("Every reward is the same, so no action can be better than another.")
     if isinstance(plan, Plan) and plan.outcome != "optimal":
         alerts.append(f"Planning {plan.outcome}.")

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from certeq.arrays import Floats, Integers
+from certeq.arrays import within as in_range
 from certeq.batch import Batch
 from certeq.errors import InputError, unknown
 
 POOLS = ("none", "state", "overall")
+LARGEST = 1e300  # rewards beyond this would overflow when they add up
 
 
 @dataclass(frozen=True)
@@ -43,26 +45,31 @@ def estimate(batch: Batch, *, pool: str = "none", by_next_state: bool = False) -
         raise InputError("Rewards are estimated for one data set at a time; this batch holds several.")
     S, A = batch.n_states, batch.n_actions
     pair = batch.state * A + batch.action
-    visits, total, squares = _sums(pair, batch.reward, S * A)
+    reward = in_range("reward", batch.reward, -LARGEST, LARGEST)
+    size = float(np.abs(reward).max(initial=0)) or 1.0  # all is done in units of the largest, whose square may overflow
+    units = reward / size
+    visits, total = _sums(pair, units, S * A)
     raw = np.where(visits > 0, total / np.maximum(visits, 1), np.nan)
     spare = int(np.maximum(visits - 1, 0).sum())
-    scatter = max(float((squares - visits * np.nan_to_num(raw) ** 2).sum()), 0.0)
-    within = scatter / spare if spare else 0.0
+    scatter = float(((units - raw[pair]) ** 2).sum())
+    noise = scatter / spare if spare else 0.0
     own, seen = raw.reshape(S, A), visits.reshape(S, A)
     center = _center(own, seen, by_state=pool != "overall")
-    between = _between(own, seen, center, within, by_state=pool == "state") if pool != "none" else np.inf
-    noise = within / np.maximum(seen, 1)
-    keep = 1.0 if np.isinf(between) else between / np.where(between + noise > 0, between + noise, 1.0)
-    keep = np.where((between == 0) & (noise == 0), 1.0, keep)  # no noise: nothing to average away
-    mean = np.where(seen > 0, keep * np.nan_to_num(own) + (1 - keep) * center, center)
-    return Rewards(mean, own, seen, within, float(between), pool, _by_arrival(batch) if by_next_state else None)
+    keep, between = np.ones((S, A)), np.inf
+    if pool != "none":
+        between = _between(own, seen, center, noise, by_state=pool == "state")
+        if noise > 0:  # without noise there is nothing to average away
+            keep = between / (between + noise / np.maximum(seen, 1))
+    mean = size * np.where(seen > 0, keep * np.nan_to_num(own) + (1 - keep) * center, center)
+    arrival = size * _by_arrival(batch, units) if by_next_state else None
+    square = min(size, 1e150) ** 2
+    spread = between if np.isinf(between) else square * between
+    return Rewards(mean, size * own, seen, square * noise, spread, pool, arrival)
 
 
-def _sums(group: Integers, values: Floats, size: int) -> tuple[Integers, Floats, Floats]:
-    """Count, sum and sum of squares of each group."""
-    count = np.bincount(group, minlength=size)
-    total = np.bincount(group, values, minlength=size).astype(np.float64)
-    return count, total, np.bincount(group, values * values, minlength=size).astype(np.float64)
+def _sums(group: Integers, values: Floats, size: int) -> tuple[Integers, Floats]:
+    """Count and sum of each group."""
+    return np.bincount(group, minlength=size), np.bincount(group, values, minlength=size).astype(np.float64)
 
 
 def _center(own: Floats, seen: Integers, *, by_state: bool) -> Floats:
@@ -76,7 +83,7 @@ def _center(own: Floats, seen: Integers, *, by_state: bool) -> Floats:
     return np.broadcast_to(np.where(tried > 0, state, overall), own.shape)
 
 
-def _between(own: Floats, seen: Integers, center: Floats, within: float, *, by_state: bool) -> float:
+def _between(own: Floats, seen: Integers, center: Floats, noise: float, *, by_state: bool) -> float:
     """τ² by the method of moments: what the spread of the pair means has beyond their noise, never below 0."""
     weight = seen.astype(np.float64)
     scatter = float(np.nansum(weight * (own - center) ** 2))
@@ -84,12 +91,12 @@ def _between(own: Floats, seen: Integers, center: Floats, within: float, *, by_s
     total = groups.sum(axis=1)
     free = float(np.maximum((groups > 0).sum(axis=1) - 1, 0).sum())
     size = float((total - (groups**2).sum(axis=1) / np.maximum(total, 1)).sum())
-    return max(0.0, (scatter - within * free) / size) if size > 0 else 0.0
+    return max(0.0, (scatter - noise * free) / size) if size > 0 else 0.0
 
 
-def _by_arrival(batch: Batch) -> Floats:
+def _by_arrival(batch: Batch, reward: Floats) -> Floats:
     """Mean reward by next state, ``(S + 1,)``; a state never arrived in gets the overall mean."""
     arrived = np.where(batch.ended, batch.n_states, batch.next_state)
-    count, total, _ = _sums(arrived, np.asarray(batch.reward), batch.n_states + 1)
+    count, total = _sums(arrived, reward, batch.n_states + 1)
     overall = total.sum() / max(int(count.sum()), 1)
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), overall))

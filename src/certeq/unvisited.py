@@ -73,7 +73,9 @@ def _fill_rows(counts: Counts, convention: str, thin: Booleans) -> Kernel:
         counts = _without(counts, thin)  # a thin action has no say in the average
     rows, instead = counts.mle, CONVENTIONS[convention](counts)
     if isinstance(rows, Rows):
-        return Rows.trusted(np.where(thin[..., None], instead.dense(), rows.array))
+        filled = rows.array.copy()
+        filled[thin] = np.broadcast_to(instead.dense(), filled.shape)[thin]
+        return Rows.trusted(filled)
     return Mixture(rows, thin.astype(np.float64), instead)
 
 

@@ -23,6 +23,7 @@ EXAMPLES = {
     "epsilon_greedy": STRENGTHS,
     "least_mse": [*PLUG_INS, *({"target": SHARED, **settings} for settings in PLUG_INS)],
     "least_mse_epsilon_greedy": PLUG_INS,
+    "evidence": [{}, {"structures": ["all"]}, {"target": SHARED}, {"odds": 1.0}],
 }
 CASES = [(name, settings) for name in REGULARIZERS for settings in EXAMPLES.get(name, [])]
 each_case = pytest.mark.parametrize(("name", "settings"), CASES)

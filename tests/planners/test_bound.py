@@ -96,8 +96,21 @@ def test_each_plan_of_a_batch_stops_on_its_own(method, engine):
     np.testing.assert_allclose(found.values[0], alone.values, atol=1e-12)
 
 
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("discount", [0.9, 0.999, 1 - 1e-6])
+@pytest.mark.parametrize("S", [12, 40])
+def test_ties_never_make_policy_iteration_go_round_in_circles(engine, discount, S):
+    """Worlds full of ties: certain moves and rewards of -1, 0 and 1, where rounding alone tells actions apart."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        moves, pay = rng.integers(S, size=(S, 4)), rng.integers(-1, 2, size=(S, 4))
+        rows = np.eye(S)[moves] if seed % 2 else (np.eye(S)[moves] + np.eye(S)[moves[:, ::-1]]) / 2
+        found = solve(rows, pay, discount, method="policy_iteration", engine=engine, max_iterations=100)
+        assert found.outcome == "optimal"
+
+
 @each_way
-@pytest.mark.parametrize("discount", [0.99, 0.9999])
+@pytest.mark.parametrize("discount", [0.9, 0.999])
 def test_an_advantage_too_small_for_one_step_is_taken_where_it_adds_up_over_many(method, engine, discount):
     """State 0 may go round for nothing (a gain now, as much lost in state 2) or stay and earn half a tie a step."""
     worth = 1 / (1 - discount)  # of state 1: the spread of the action values

@@ -1,5 +1,7 @@
 """Other people's planners find the same values: QuantEcon's DiscreteDP and pymdptoolbox."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from gymnasium.envs.toy_text import CliffWalkingEnv, FrozenLakeEnv, TaxiEnv
@@ -11,7 +13,7 @@ from certeq.environments.table import from_table
 from certeq.planners import METHODS
 from strategies import random_model
 
-GAMMA = 0.95
+GAMMA = 0.9
 GAMES = {
     "FrozenLake": FrozenLakeEnv,
     "FrozenLake 8 x 8": lambda: FrozenLakeEnv(map_name="8x8"),
@@ -44,6 +46,7 @@ def random_problem(S, A, seed):
     return random_model(seed, S, A, ends=True)[:2]
 
 
+@cache
 def game(name):
     table = from_table(GAMES[name](), discount=GAMMA)
     return table.transition.dense(), table.reward

@@ -42,7 +42,7 @@ def test_every_method_finds_the_values_of_plain_value_iteration(method, world):
     assert found.method == method
 
 
-@given(models(discount=st.sampled_from([0.0, 0.5, 0.95, 0.99, 0.999]), ends=st.booleans()))
+@given(models(discount=st.sampled_from([0.0, 0.5, 0.95, 0.99]), ends=st.booleans()))
 def test_all_methods_agree(world):
     plans = [solve(*world, method=method) for method in METHODS]
     exact = plans[0]

@@ -24,7 +24,7 @@ COLORS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 def reproduce(
     figures: Annotated[
-        list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Figures by name, or all; see --list.")
+        list[str] | None, typer.Argument(metavar="FIGURE", help="Figures by name, or all; see --list.")
     ] = None,
     profile: Annotated[str, typer.Option(help="smoke (quick) or paper (the paper's scale or above).")] = "smoke",
     data_sets: Annotated[int | None, typer.Option(help="Data sets per setting, instead of the profile's.")] = None,
@@ -94,7 +94,7 @@ def _verdicts(console: Console, outcome: Outcome) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from certeq.report.page import LOOKS, count
+    from certeq.report.page import LOOKS
 
     if not outcome.records:
         return
@@ -109,9 +109,8 @@ def _verdicts(console: Console, outcome: Outcome) -> None:
             sign = f"[{COLORS[said]}]{LOOKS[said][1]} {said}[/]"
             table.add_row(sign, escape(verdict["claim"]), escape(verdict["measured"]))
     console.print(table)
-    counts = count(verdict for record in outcome.records for verdict in record["verdicts"])
-    total = sum(counts.values())
-    console.print(f"[bold]{total} verdicts[/bold]: " + ", ".join(f"{number} {said}" for said, number in counts.items()))
+    verdicts = [verdict for record in outcome.records for verdict in record["verdicts"]]
+    console.print(f"[bold]{len(verdicts)} verdicts[/bold]: {_tally(verdicts)}")
 
 
 def _time(seconds: float) -> str:
@@ -119,10 +118,13 @@ def _time(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
 
 
-def _summary(record: Mapping[str, Any]) -> str:
+def _tally(verdicts: Any) -> str:
+    """How many of each, in words."""
     from certeq.report.page import count
 
-    return ", ".join(f"{number} {said}" for said, number in count(record["verdicts"]).items() if number)
+    many = {"holds": "hold", "does not hold": "do not hold"}
+    counts = {said: number for said, number in count(verdicts).items() if number}
+    return ", ".join(f"{number} {said if number == 1 else many.get(said, said)}" for said, number in counts.items())
 
 
 def _explain(error: Exception) -> None:
@@ -166,7 +168,7 @@ class Lines:
 
     def end(self, record: Mapping[str, Any], seconds: float) -> None:
         """Say what came out."""
-        self._say(f"{_summary(record)} ({_time(seconds)})")
+        self._say(f"{_tally(record['verdicts'])} ({_time(seconds)})")
 
     def failed(self, name: str, error: Exception) -> None:
         """Say that nothing came out."""
@@ -221,7 +223,7 @@ class Bars:
     def end(self, record: Mapping[str, Any], seconds: float) -> None:
         """Write the verdicts beside the bar."""
         if self.task is not None:
-            self.bars.update(self.task, said=_summary(record))
+            self.bars.update(self.task, said=_tally(record["verdicts"]))
 
     def failed(self, name: str, error: Exception) -> None:
         """Write that beside the bar."""

@@ -48,8 +48,6 @@ class Places(NamedTuple):
     T: int  # (S, A, S) data rows
     G: int  # (GS, GA, S) target rows
     weight: int  # (S, A)
-    keep: int  # (S, A): γ(1 - weight), the factor of the data row
-    pull: int  # (S, A): γ·weight, the factor of the target row
     R: int  # (S, A), minus infinity where an action is not allowed
     Q: int  # (S, A)
     F: int  # (GS, GA): expected value after each target row
@@ -66,12 +64,11 @@ def _places(S: int, A: int, GS: int, GA: int) -> Places:
     pairs, targets, N = S * A, GS * GA, S + S % 2
     G = pairs * S
     weight = G + targets * S
-    keep, pull, R, Q = weight + pairs, weight + 2 * pairs, weight + 3 * pairs, weight + 4 * pairs
-    F = weight + 5 * pairs
+    R, Q, F = weight + pairs, weight + 2 * pairs, weight + 3 * pairs
     B, P, V = F + targets, F + targets + S, F + targets + 2 * S
     M = V + N
     discount = M + N * (N + 1)
-    return Places(S, A, N, GS, GA, 0, G, weight, keep, pull, R, Q, F, B, P, V, M, discount, discount + 1)
+    return Places(S, A, N, GS, GA, 0, G, weight, R, Q, F, B, P, V, M, discount, discount + 1)
 
 
 @_compile
@@ -93,7 +90,8 @@ def _fetch(first: int, stop: int, step: int, source: Any, of: Any, held: Any, w:
 @_compile
 def _rows_are_good(w: Any, at: Places) -> bool:
     """Check, while the rows are in cache, that all are probabilities that sum to at most one. NaN fails."""
-    zero, one, limit = fill(0.0), fill(1.0), fill(1.0 + 1.001 * MASS_TOLERANCE)  # whose sum differs in rounding
+    zero, one = fill(0.0), fill(1.0)
+    limit = fill(1.0 + 1.001 * MASS_TOLERANCE)  # a little more than `check_rows`, which has to find what is wrong
     bad = zero
     for row in range(at.S * at.A):
         mass, least = zero, zero
@@ -104,16 +102,6 @@ def _rows_are_good(w: Any, at: Places) -> bool:
         bad = where_greater(zero, least, one, bad)
         bad = where_greater(limit, mass, bad, one)
     return largest(bad) == 0.0
-
-
-@_compile
-def _weigh(w: Any, at: Places) -> None:
-    """From weights and discounts, the factors of data and target."""
-    discount, one = load(w, at.discount), fill(1.0)
-    for pair in range(at.S * at.A):
-        weight = load(w, at.weight + pair)
-        store(w, at.keep + pair, discount * (one - weight))
-        store(w, at.pull + pair, discount * weight)
 
 
 @_compile
@@ -143,18 +131,20 @@ def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
 @_compile
 def _backup(w: Any, at: Places, V: int) -> None:
     """Back the values that stand at V up into Q and its best B."""
-    S, A, GS, GA, Q = at.S, at.A, at.GS, at.GA, at.Q
-    _expect(w, at.T, V, Q, S * A, S)
+    S, A, GS, GA = at.S, at.A, at.GS, at.GA
+    discount, other = load(w, at.discount), fill(0.0)
+    _expect(w, at.T, V, at.Q, S * A, S)
     _expect(w, at.G, V, at.F, GS * GA, S)
     for s in range(S):
         best = fill(-np.inf)
         for a in range(A):
             pair = s * A + a
-            q = load(w, at.R + pair) + load(w, at.keep + pair) * load(w, Q + pair)
             if GS > 0:
-                shared = (s if GS > 1 else 0) * GA + (a if GA > 1 else 0)
-                q = q + load(w, at.pull + pair) * load(w, at.F + shared)
-            store(w, Q + pair, q)
+                other = load(w, at.F + (s if GS > 1 else 0) * GA + (a if GA > 1 else 0))
+            future = load(w, at.Q + pair)
+            future = future + load(w, at.weight + pair) * (other - future)
+            q = load(w, at.R + pair) + discount * future
+            store(w, at.Q + pair, q)
             best = larger(q, best)
         store(w, at.B + s, best)
 
@@ -196,18 +186,17 @@ def _choose(w: Any, at: Places, stay: bool) -> Any:
 def _write_system(w: Any, at: Places) -> None:
     """M = I - γP_π and, as last column, R_π. If S is odd, one more line and column say that nothing is nothing."""
     S, A, N, GS, GA = at.S, at.A, at.N, at.GS, at.GA
-    zero, one = fill(0.0), fill(1.0)
+    zero, one, discount = fill(0.0), fill(1.0), load(w, at.discount)
     for s in range(S):
         action, row, first = load(w, at.P + s), at.M + s * (N + 1), s * A
-        keep, pull, gain = load(w, at.keep + first), load(w, at.pull + first), load(w, at.R + first)
+        weight, gain = load(w, at.weight + first), load(w, at.R + first)
         for a in range(1, A):
             number = fill(float(a))
-            keep = where_equal(action, number, load(w, at.keep + first + a), keep)
-            pull = where_equal(action, number, load(w, at.pull + first + a), pull)
+            weight = where_equal(action, number, load(w, at.weight + first + a), weight)
             gain = where_equal(action, number, load(w, at.R + first + a), gain)
-        keep, pull = zero - keep, zero - pull
+        keep, pull = discount * (weight - one), zero - discount * weight
         line, shared = at.T + first * S, at.G + (s if GS > 1 else 0) * GA * S
-        for j in range(S):
+        for j in range(S):  # two actions at once; where there is only one, what follows it is read and not taken
             entry = keep * where_equal(action, one, load(w, line + S + j), load(w, line + j))
             if GA == 1:
                 entry = entry + pull * load(w, shared + j)
@@ -330,9 +319,8 @@ def plan_small(
         if GS > 0:
             _fetch(first, stop, 0, flat_target, target_of, held[1], w, at.G)
         for step in range(steps):
-            reweigh = _fetch(first, stop, step, flat_weight, weight_of, held[2], w, at.weight)
-            if _fetch(first, stop, step, flat_discount, discount_of, held[3], w, at.discount) or reweigh:
-                _weigh(w, at)
+            _fetch(first, stop, step, flat_weight, weight_of, held[2], w, at.weight)
+            _fetch(first, stop, step, flat_discount, discount_of, held[3], w, at.discount)
             _fetch(first, stop, step, flat_reward, reward_of, held[4], w, at.R)
             if not all_allowed:
                 held[4] = -1  # the rewards do not stay as they are
@@ -394,9 +382,7 @@ def evaluate_small(
             return first
         for step in range(steps):
             moved |= _fetch(first, stop, step, flat_reward, reward_of, held[1], w, at.R)
-            if _fetch(first, stop, step, flat_discount, discount_of, held[2], w, at.discount):
-                _weigh(w, at)
-                moved = True
+            moved |= _fetch(first, stop, step, flat_discount, discount_of, held[2], w, at.discount)
             for lane in range(WIDTH):
                 chain = min(first + lane, stop - 1)
                 for s in range(S):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from certeq.arrays import Floats
@@ -11,7 +13,11 @@ from certeq.planners.policy_iteration import policy_iteration
 from certeq.planners.problem import Problem
 
 
-def check_ends(problem: Problem) -> None:
+def check_ends(
+    problem: Problem,
+    names: Sequence[str] | None = None,
+    remedy: str = "Mark where episodes end (a row that sums to less than 1)",
+) -> None:
     """Raise, naming states, if some policy could go on forever while the discount is 1.
 
     The states where that can happen are the largest set in which each state has an allowed action that surely stays in
@@ -33,10 +39,11 @@ def check_ends(problem: Problem) -> None:
     if trapped.any():
         element = trapped.reshape(-1, S)[trapped.reshape(-1, S).any(axis=1)][0]
         states = np.flatnonzero(element)
-        shown = ", ".join(map(str, states[:10])) + (", ..." if len(states) > 10 else "")
+        called = [str(s) if names is None else repr(names[s]) for s in states[:10]]
+        shown = ", ".join(called) + (", ..." if len(states) > 10 else "")
         raise InputError(
             f"With discount 1 every policy must be sure to end, but one can stay forever among the states {shown}. "
-            "Mark where episodes end (a row that sums to less than 1), or use a discount below 1."
+            f"{remedy}, or use a discount below 1."
         )
 
 

@@ -15,6 +15,7 @@ from certeq.counts import Counts, as_counts
 from certeq.errors import InputError, nearest, unknown
 from certeq.regularizers.discount import discount as _discount
 from certeq.regularizers.epsilon_greedy import epsilon_greedy, least_mse_epsilon_greedy
+from certeq.regularizers.evidence import evidence
 from certeq.regularizers.expert import expert_prior
 from certeq.regularizers.least_mse import least_mse
 from certeq.regularizers.none import none
@@ -32,8 +33,9 @@ REGULARIZERS: dict[str, Callable[..., Shrinkage]] = {
     "epsilon_greedy": epsilon_greedy,
     "least_mse": least_mse,
     "least_mse_epsilon_greedy": least_mse_epsilon_greedy,
+    "evidence": evidence,
 }
-DEFAULT = "least_mse"
+DEFAULT = "evidence"
 
 
 def settings_of(regularizer: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ class Shrinkage:
     target: Kernel
     learned: bool  # whether the weight answers to the visits of the pair; a constant does not
     averages_actions: bool = False  # whether rewards by pair are averaged over the actions with the same weight
+    details: Any = None  # why the weights are what they are, where a regularizer can tell
 
     def at(self, pairs: Booleans, weight: float) -> Shrinkage:
         """Set the weight of some pairs."""

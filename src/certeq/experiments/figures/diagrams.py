@@ -92,7 +92,7 @@ def _judge(table: pl.DataFrame, name: str) -> Verdict:
     return exactly(
         f"{WORLDS[name]}: {what}",
         off <= ROUNDING and not extra,
-        f"{len(found)} rows of {states} states; largest difference in a probability or reward {off:.1e}",
+        f"{len(found)} rows of {states} states; largest difference in a probability or reward {off:.2g}",
     )
 
 

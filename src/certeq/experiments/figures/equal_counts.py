@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certeq.arrays import Floats, Rng, generator
-from certeq.certainty import plan
 from certeq.counts import Counts
-from certeq.evaluation.exact import evaluate
-from certeq.experiments.procedure import ENGINE, STRENGTHS, draw_counts, draw_truth
+from certeq.experiments.procedure import ENGINE, STRENGTHS, draw_counts, draw_truth, method, policies, values
 from certeq.experiments.statistics import bands, difference
 from certeq.experiments.verdict import FAILS, HOLDS, Verdict, exactly
 from certeq.planners import solve
@@ -31,7 +29,7 @@ ALT = (
 )
 SETTINGS: dict[str, dict[str, Any]] = {
     "smoke": {"data_sets": 200, "chunk": 200},
-    "paper": {"data_sets": 10_000, "chunk": 5_000},
+    "paper": {"data_sets": 10_000, "chunk": 10_000},
 }
 METHODS = {"discount": "discount", "uniform_prior": "uniform prior"}
 VALUES = (*METHODS, "same_policy")
@@ -52,16 +50,9 @@ def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
     truth = draw_truth("random_chain", {}, D, random)
     counts = draw_counts(truth, {"kind": "equal", "each": cell["each"]}, D, random)
     optimal = solve(truth.transition, truth.reward, truth.discount, engine=ENGINE).values[:, None]
-    rows, reward = truth.transition.dense()[:, None], truth.reward[:, None]
     spread, grid = Counts(counts.transitions[:, None]), np.asarray(cell["strengths"])
-
-    def policies(regularizer: str) -> Any:
-        return plan(spread, reward, truth.discount, regularizer=regularizer, strength=grid, engine=ENGINE).policy
-
-    found = {name: policies(name) for name in METHODS}  # (D, E, S) each
-    losses = {
-        name: (optimal - evaluate(rows, reward, truth.discount, policy)).mean(axis=-1) for name, policy in found.items()
-    }
+    found = {name: policies(truth, spread, method(name), grid) for name in METHODS}  # (D, E, S) each
+    losses = {name: (optimal - values(truth, policy)).mean(axis=-1) for name, policy in found.items()}
     return {
         "data_set": np.repeat(np.arange(D) + cell["first"], len(grid)),
         "strength": np.tile(grid, D),
@@ -79,7 +70,7 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
     strengths = discount.shape[1]
     identical = Verdict(
         f"Loss is identical for both methods at all {strengths} strengths",
-        f"largest |difference| {apart:.1e} over {discount.size:,} plans; mean difference {paired}",
+        f"largest |difference| {apart:.2g} over {discount.size:,} plans; mean difference {paired}",
         HOLDS if apart == 0 else FAILS,
         paired,
     )

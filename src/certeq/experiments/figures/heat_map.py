@@ -92,7 +92,7 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
         exactly(
             "The advantages agree: each action is as far from the best in both",
             bool(apart <= ROUNDING),
-            f"largest difference {apart:.1e}",
+            f"largest difference {apart:.2g}",
         ),
         *(_printed(table, method) for method in PRINTED),
     ]
@@ -104,7 +104,7 @@ def _printed(table: pl.DataFrame, method: str) -> Verdict:
     return exactly(
         f"Values, {method}: {', '.join(f'{value:g}' for value in values)}",
         off <= digit * 1.001,
-        f"largest difference {off:.1e}; half a unit of the last digit given is {digit:.0e}",
+        f"largest difference {off:.2g}; half a unit of the last digit given is {digit:.0e}",
     )
 
 

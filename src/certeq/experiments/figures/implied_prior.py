@@ -69,7 +69,7 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
         exactly(
             "With N = 10, c = 20 and γ = 0.99 each cell gets α = 2(0.99 - γ_p)/γ_p",
             off <= ROUNDING,
-            f"largest relative difference from the closed form {off:.1e} at {len(formula)} points",
+            f"largest relative difference from the closed form {off:.2g} at {len(formula)} points",
         ),
         exactly(
             "A lower planning discount implies a larger prior",

@@ -1,0 +1,205 @@
+"""certeq learn: from a file to a folder with a policy; what cannot be learned from is one paragraph and exit code 2."""
+
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from certeq import Policy, examples
+from certeq.policy import FORMAT
+
+HEADER = "episode,time,state,action,reward\n"
+ROWS = HEADER + "".join(f"{e},{t},{'ABC'[(e + t) % 3]},{'xy'[(e * t) % 2]},{t}\n" for e in range(6) for t in range(6))
+RESULTS = ("policy.json", "policy.csv", "summary.json")
+
+
+# ---- what it gives ----
+
+
+def test_without_data_the_bundled_trial_is_learned(certeq):
+    done = certeq("learn")
+    assert done.code == 0
+    assert done.err == ""
+    assert done.out.startswith("The bundled example")
+    for words in ("1,450 transitions in 50 episodes", "211 states x 2 actions", "'treatment' as the action"):
+        assert words in done.out
+    assert "Left out: 50 x last row of an episode" in done.out
+    assert done.out.splitlines()[-1].startswith("Written: certeq-out")
+    assert {path.name for path in Path("certeq-out").iterdir()} >= set(RESULTS)
+    policy = Policy.load("certeq-out/policy.json")
+    assert None not in policy.act(examples.path())[:29]
+
+
+def test_the_same_seed_gives_the_same_files(certeq, file):
+    rows = file("episode,time,u,v,action,reward\n" + "".join(f"1,{t},{t * t % 7},{t % 5}.5,a,{t}\n" for t in range(40)))
+    for out in ("one", "two"):
+        assert (
+            certeq("learn", rows, "--bins", "u=kmeans:3", "--bins", "v=kmeans:3", "--seed", 4, "--out", out).code == 0
+        )
+    for name in RESULTS:
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+
+
+def test_the_files_say_what_was_advised_on_what_data(certeq, file, table):
+    assert certeq("learn", file(ROWS), "--out", "found").code == 0
+    policy = json.loads(Path("found/policy.json").read_text())
+    summary = json.loads(Path("found/summary.json").read_text())
+    lines = table("found/policy.csv")
+    assert policy["format"] == FORMAT
+    assert (summary["rows"], summary["episodes"], summary["states"], summary["seed"]) == (30, 6, 3, 0)
+    assert [line["state"] for line in lines] == ["A", "B", "C"]
+    for line, advised, state in zip(lines, policy["advice"], policy["states"], strict=True):
+        assert line["advised"] == advised
+        assert int(line["visits"]) == state["visits"][policy["actions"].index(advised)]
+
+
+def test_a_horizon_lists_every_decision(certeq, file, table):
+    assert certeq("learn", file(ROWS), "--horizon", 3, "--out", "found").code == 0
+    assert [line["decision"] for line in table("found/policy.csv")] == list("000111222")
+
+
+def test_options_reach_what_they_are_for(certeq, file):
+    rows = file(ROWS.replace("state", "Pt. State").replace("action", "Rx"))
+    told = ("--state", "Pt. State", "--action", "Rx", "--discount", 0.5, "--min-visits", 2, "--unvisited", "zero")
+    more = ("--regularizer", "uniform_prior", "--setting", "magnitude=3", "--reward-pool", "state")
+    done = certeq("learn", rows, *told, *more, "--out", "found")
+    assert done.code == 0
+    settings = json.loads(Path("found/policy.json").read_text())["settings"]
+    assert settings == {
+        "discount": 0.5,
+        "regularizer": "uniform_prior",
+        "magnitude": 3.0,
+        "unvisited": "zero",
+        "min_visits": 2,
+        "reward": "by pair, pooled: state",
+        "horizon": None,
+    }
+
+
+def test_known_rewards_are_taken_from_a_table(certeq, file, table):
+    rewards = file("state,action,reward\nA,x,0\nA,y,1\nB,x,0\nB,y,1\nC,x,0\nC,y,1\n", "rewards.csv")
+    assert certeq("learn", file(ROWS), "--reward-table", rewards, "--discount", 0, "--out", "found").code == 0
+    found = table("found/policy.csv")
+    assert [line["advised"] for line in found if line["runner_up"]] == ["y"] * sum(bool(x["runner_up"]) for x in found)
+
+
+def test_an_action_seen_in_one_state_only_is_learned_and_pointed_out(certeq, file):
+    done = certeq("learn", file(ROWS.replace("0,0,A,x", "0,0,A,rare")))
+    assert done.code == 0
+    assert "Action 'rare' was tried in one state only" in done.out
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.feather", "rows.jsonl"])
+def test_other_formats_give_the_same_policy(certeq, file, name, tmp_path):
+    frame = pl.read_csv(file(ROWS))
+    write = {"rows.parquet": frame.write_parquet, "rows.feather": frame.write_ipc, "rows.jsonl": frame.write_ndjson}
+    write[name](tmp_path / name)
+    assert certeq("learn", "rows.csv", "--out", "one").code == 0
+    assert certeq("learn", name, "--out", "other").code == 0
+    assert Path("one/policy.csv").read_bytes() == Path("other/policy.csv").read_bytes()
+
+
+# ---- existing results ----
+
+
+def test_results_that_are_there_are_kept_unless_force_is_said(certeq, refused, file):
+    rows = file(ROWS)
+    certeq("learn", rows)
+    assert "certeq-out/policy.json is there already" in refused("learn", rows, "--discount", 0.1)
+    assert certeq("learn", rows, "--discount", 0.1, "--force").code == 0
+    assert json.loads(Path("certeq-out/policy.json").read_text())["settings"]["discount"] == 0.1
+
+
+def test_when_one_result_cannot_be_written_none_is(refused, file):
+    Path("certeq-out/policy.csv").mkdir(parents=True)
+    Path("certeq-out/policy.json").write_text("precious")
+    refused("learn", file(ROWS), "--force")
+
+
+def test_a_file_in_place_of_the_folder_is_an_error_in_words(refused, file):
+    assert "Could not write" in refused("learn", file(ROWS), "--out", file("", "taken"))
+
+
+@pytest.mark.parametrize("name", ["[red]", "[bold", "a]b", ":pill:", "a b", "x" * 130])
+def test_results_can_be_kept_under_any_name_and_the_name_is_told(certeq, file, name):
+    done = certeq("learn", file(ROWS), "--out", name)
+    assert done.code == 0
+    assert f"{name}/policy.json" in done.out
+
+
+def test_a_name_that_is_too_long_is_an_error_in_words(refused, file):
+    refused("learn", file(ROWS), "--out", "x" * 300)
+
+
+# ---- bad files ----
+
+
+BAD = {
+    "no action": (ROWS.replace("action", "xyz"), (), "which column is the action"),
+    "empty": ("", (), "is empty"),
+    "only a header": (HEADER, (), "has a header but no rows"),
+    "one row": (HEADER + "1,0,A,x,1\n", (), "No transition is left of 1 row"),
+    "mixed types": (HEADER + "".join(f"1,{t},{t % 7},x,1\n" for t in range(30)) + "1,30,oops,x,1\n", (), "'oops'"),
+    "missing state": (ROWS.replace("0,1,B", "0,1,NaN"), (), "'state' is missing"),
+    "infinite reward": (ROWS.replace("0,1,B,x,1", "0,1,B,x,inf"), (), "must be a finite number"),
+    "too many states": (ROWS, ("--max-states", 2), "more than 2 states"),
+    "too many numbers": (
+        "x,action,reward,next_x\n" + "".join(f"{t},a,0,{t + 1}\n" for t in range(60)),
+        ("--max-states", 20, "--bins", "x=labels"),
+        "--bins x=quantile:8",
+    ),
+    "a column that is not there": (ROWS, ("--reward", "rewrd"), "Did you mean 'reward'"),
+    "bins of nothing": (ROWS, ("--bins", "stat=labels"), "Did you mean 'state'"),
+    "strange bins": (ROWS, ("--bins", "state=cut:3"), "I do not know how to bin"),
+    "half a pair": (ROWS, ("--bins", "state"), "--bins takes"),
+    "no such layout": (ROWS, ("--layout", "wide"), "layout must be"),
+    "no end with discount 1": (ROWS, ("--discount", 1), "discount below 1"),
+    "discount 2": (ROWS, ("--discount", 2), "between 0 and 1"),
+    "horizon 0": (ROWS, ("--horizon", 0), "horizon must be at least 1"),
+    "no such regularizer": (ROWS, ("--regularizer", "uniform_piror"), "Did you mean 'uniform_prior'"),
+    "no such setting": (ROWS, ("--setting", "strenght=1"), "no setting 'strenght'"),
+    "no value": (ROWS, ("--setting", "strength"), "--setting takes NAME=VALUE"),
+    "a word for a number": (ROWS, ("--regularizer", "uniform_prior", "--setting", "magnitude=x"), "magnitude"),
+    "an infinite magnitude": (ROWS, ("--regularizer", "uniform_prior", "--setting", "magnitude=inf"), "magnitude"),
+    "a magnitude is lacking": (ROWS, ("--regularizer", "uniform_prior"), "magnitude"),
+    "an option as a setting": (ROWS, ("--setting", "discount=0.9"), "discount"),
+    "a word of ours as a setting": (ROWS, ("--setting", "batch=1"), "no setting 'batch'"),
+    "no expert": (ROWS, ("--regularizer", "expert_prior", "--setting", "magnitude=1"), "target"),
+    "an expert in words": (ROWS, ("--regularizer", "expert_prior", "--setting", "target=x"), "target"),
+    "no such convention": (ROWS, ("--unvisited", "exlude"), "Did you mean 'exclude'"),
+    "no such pool": (ROWS, ("--reward-pool", "stat"), "Did you mean 'state'"),
+    "no such way": (ROWS, ("--reward-by", "rows"), "reward_by|--reward-by"),
+    "no such table": (ROWS, ("--reward-table", "nowhere.csv"), "There is no file"),
+    "no rewards": (ROWS, ("--reward", "none"), "no rewards"),
+}
+
+
+@pytest.mark.parametrize(("content", "words", "says"), BAD.values(), ids=BAD)
+def test_what_cannot_be_learned_from_is_one_paragraph_and_leaves_nothing(refused, file, content, words, says):
+    assert any(part in refused("learn", file(content), *words) for part in says.split("|"))
+
+
+def test_what_is_no_table_is_one_paragraph(refused, file, tmp_path):
+    pl.read_csv(file(ROWS)).write_parquet(tmp_path / "whole.parquet")
+    cut = file((tmp_path / "whole.parquet").read_bytes()[:-50], "cut.parquet")
+    for source, says in (
+        ("nowhere.csv", "There is no file"),
+        (tmp_path, "is a folder"),
+        (cut, "cut.parquet"),
+        (file(b"\x89PNG\r\n", "x.png"), "of no kind that certeq reads"),
+    ):
+        assert says in refused("learn", source)
+
+
+def test_a_file_one_may_not_read_is_one_paragraph(refused, file, monkeypatch):
+    rows = file(ROWS)
+    rows.chmod(0)
+    if os.geteuid() == 0:  # for root no file is closed
+
+        def denied(*_, **__):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(type(rows), "open", denied)
+    assert "you are not allowed to read it" in refused("learn", rows)

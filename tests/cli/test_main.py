@@ -1,0 +1,142 @@
+"""The program itself: its exit codes in a process of its own, and labels that want to do harm."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import certeq as package
+
+HOSTILE = {
+    "a closing tag": "[/bold]",
+    "an opening tag": "[red]",
+    "a backslash": "\\[red]\\",
+    "a formula": "=1+1",
+    "a script": "<script>alert(1)</script>",
+    "a formula of another kind": "$\\frac{1}{2}$",
+    "right to left": "\u202egnp.exe",
+    "an emoji's name": ":pill:",
+    "quotes and commas": "a\"b,c;d'e",
+    "a format": "%s {0} {x}",
+    "two lines": "one\ntwo",
+    "a carriage return": "one\r=2",
+    "blanks around": "  spaced  ",
+    "a zero": "a\x00b",
+}
+
+
+def process(*words, **told):
+    return subprocess.run([sys.executable, "-m", "certeq", *map(str, words)], capture_output=True, text=True, **told)
+
+
+def test_the_version_is_told():
+    done = process("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"certeq {package.__version__}\n", "")
+
+
+def test_bad_input_ends_with_code_2_and_one_paragraph(tmp_path):
+    done = process("learn", "nowhere.csv", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: There is no file")
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="head")
+def test_whoever_reads_only_the_first_line_meets_no_traceback(tmp_path):
+    command = f"'{sys.executable}' -m certeq learn | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stdout.startswith("The bundled example")
+    assert done.stderr == ""
+    assert (tmp_path / "certeq-out" / "policy.json").exists()
+
+
+def test_stopping_it_is_told_and_leaves_nothing(certeq, monkeypatch, tmp_path):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("certeq.learned.tally", stop)
+    done = certeq("learn")
+    assert done.code == 130
+    assert "Nothing was written" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_is_for_newcomers(certeq):
+    for words in ([], ["learn"], ["apply"], ["simulate"]):
+        done = certeq(*words, "--help")
+        assert done.code == 0
+        assert done.out.startswith("Usage: certeq")
+    assert "certeq learn" in certeq("learn", "-h").out
+
+
+def test_the_default_regularizer_is_told(certeq):
+    from certeq.regularizers import DEFAULT
+
+    assert DEFAULT in certeq("learn", "--help").out
+
+
+@pytest.mark.parametrize("words", [["lern"], ["learn", "--nonsense"], ["apply"], ["learn", "--discount", "much"]])
+def test_what_is_no_command_is_refused(certeq, words):
+    done = certeq(*words)
+    assert done.code == 2
+    assert "Error" in done.err
+    assert "Traceback" not in done.err
+
+
+# ---- hostile labels ----
+
+
+def rows_with(label, path):
+    """Rows in which the label is a state, an action and a column."""
+    name = label.strip()
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["episode", "time", name, "action", "reward"])
+        for t in range(12):
+            writer.writerow([1, t, label if t % 2 else "tame", label if t % 3 else "other", t])
+    return name
+
+
+def cells(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return [cell for line in csv.reader(file) for cell in line]
+
+
+@pytest.mark.parametrize("label", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_labels_pass_unharmed(certeq, label):
+    rows_with(label, "rows.csv")
+    learned = certeq("learn", "rows.csv", "--state", rows_with(label, "rows.csv"))
+    if learned.code == 2:  # refusing is fine where the label cannot be kept
+        assert learned.err.startswith("Error: ")
+        return
+    applied = certeq("apply", "certeq-out/policy.json", "rows.csv", "-o", "actions.csv")
+    assert (learned.code, applied.code) == (0, 0)
+    kept = {label, f"'{label}", label.strip()}
+    assert kept & set(cells("certeq-out/policy.csv"))
+    assert kept & set(cells("actions.csv"))
+    assert len(cells("actions.csv")) == 5 * 13
+    for line in label.strip().splitlines():
+        assert line in learned.out
+
+
+def test_a_label_of_ten_thousand_letters_passes(certeq):
+    label = "x" * 10_000
+    rows_with(label, "rows.csv")
+    done = certeq("learn", "rows.csv", "--state", label)
+    assert done.code == 0
+    assert certeq("apply", "certeq-out/policy.json", "rows.csv").code == 0
+    assert label in cells("actions.csv")
+
+
+@pytest.mark.parametrize("label", ["\x1b[2J", "\x1b]0;title\x07", "\x9b31m"])
+def test_a_label_does_not_command_the_terminal(certeq, label):
+    rows_with(label, "rows.csv")
+    done = certeq("learn", "rows.csv", "--state", label)
+    applied = certeq("apply", "certeq-out/policy.json", "rows.csv")
+    wrong = certeq("learn", "rows.csv", "--reward", "nothing", "--out", "elsewhere")
+    for said in (done.out, done.err, applied.out, applied.err, wrong.out, wrong.err):
+        assert not {"\x1b", "\x07", "\x9b"} & set(said)

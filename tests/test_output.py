@@ -1,0 +1,161 @@
+"""Writing results: everything or nothing, never over something that is there, and nothing a spreadsheet would run."""
+
+import csv
+import io
+import json
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certeq import InputError
+from certeq.output import check_free, csv_text, json_text, write_files
+
+
+def everything(folder):
+    """All that lies in a folder, with what is in the files."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+def test_files_are_written_with_the_folders_they_need(tmp_path):
+    write_files({tmp_path / "a" / "b" / "x.txt": "größe\n", tmp_path / "y.bin": b"\x00\xff"})
+    assert (tmp_path / "a" / "b" / "x.txt").read_bytes() == "größe\n".encode()
+    assert (tmp_path / "y.bin").read_bytes() == b"\x00\xff"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "x.txt", "y.bin"]
+
+
+def test_what_is_there_is_not_overwritten_unless_that_is_asked_for(tmp_path):
+    (tmp_path / "b.txt").write_text("old")
+    files = {tmp_path / "a.txt": "new", tmp_path / "b.txt": "new"}
+    with pytest.raises(InputError, match=r"b\.txt is there already\. Choose another place with --out, or .*--force"):
+        write_files(files)
+    assert everything(tmp_path) == {"b.txt": b"old"}
+    write_files(files, force=True)
+    assert everything(tmp_path) == {"a.txt": b"new", "b.txt": b"new"}
+
+
+def test_being_in_the_way_is_noticed_before_any_work(tmp_path):
+    check_free([tmp_path / "x"], force=False)
+    with pytest.raises(InputError, match="there already"):
+        check_free([tmp_path], force=False)
+    check_free([tmp_path], force=True)
+
+
+def test_a_name_that_is_too_long_is_an_error_in_words(tmp_path):
+    with pytest.raises(InputError, match=r"long|write"):
+        write_files({tmp_path / ("x" * 300): "new"})
+
+
+def test_a_folder_in_the_way_of_one_file_keeps_all_from_being_written(tmp_path):
+    (tmp_path / "b.txt").mkdir()
+    (tmp_path / "a.txt").write_text("old")
+    before = everything(tmp_path)
+    with pytest.raises(InputError, match=r"b\.txt"):
+        write_files({tmp_path / "a.txt": "new", tmp_path / "b.txt": "new", tmp_path / "c.txt": "new"}, force=True)
+    assert everything(tmp_path) == before
+
+
+def test_a_file_where_a_folder_should_be_keeps_all_from_being_written(tmp_path):
+    (tmp_path / "file").write_text("I am not a folder")
+    before = everything(tmp_path)
+    with pytest.raises(InputError, match=r"Could not write .*file"):
+        write_files({tmp_path / "a.txt": "new", tmp_path / "file" / "b.txt": "new"})
+    assert everything(tmp_path) == before
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"No space left on device\. Nothing was kept"):
+        write_files({tmp_path / "a.txt": "new", tmp_path / "b.txt": "new"})
+    assert everything(tmp_path) == {}
+
+
+def test_a_rename_that_fails_half_way_leaves_nothing_new_behind(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("old")
+    rename = Path.replace
+
+    def once(self, target):
+        if Path(target).name == "b.txt":
+            raise OSError(1, "Operation not permitted", str(target))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", once)
+    with pytest.raises(InputError, match=r"Could not write .*b\.txt"):
+        write_files({tmp_path / "a.txt": "new", tmp_path / "b.txt": "new"}, force=True)
+    assert everything(tmp_path) == {"a.txt": b"old"}
+
+
+def test_text_that_cannot_be_written_leaves_nothing_behind(tmp_path):
+    with pytest.raises(InputError):
+        write_files({tmp_path / "a.txt": "fine", tmp_path / "b.txt": "half a pair \ud800"})
+    assert everything(tmp_path) == {}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes")
+def test_those_who_keep_their_files_to_themselves_keep_these_too(tmp_path):
+    before = os.umask(0o077)
+    try:
+        write_files({tmp_path / "a.txt": "patients"})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o600
+
+
+# ---- CSV ----
+
+
+def read_back(text):
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=5))
+def test_any_text_comes_back_from_csv_marked_where_a_spreadsheet_would_run_it(rows):
+    found = read_back(csv_text(("a", "b"), rows))
+    assert found[0] == ["a", "b"]
+    for line, row in zip(found[1:], rows, strict=True):
+        for cell, text in zip(line, row, strict=True):
+            assert cell in (text, f"'{text}")
+            assert not cell.startswith(("=", "@", "\t", "\r"))
+
+
+@pytest.mark.parametrize("label", ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")', "-1+2"])
+def test_a_formula_is_quoted(label):
+    assert read_back(csv_text([label], [[label]])) == [[f"'{label}"]] * 2
+
+
+@pytest.mark.parametrize("label", ["x\r=1+1", "x\n=1+1", 'x"\r\n=1+1'])
+def test_a_formula_on_a_second_line_of_a_label_does_not_become_a_cell_of_its_own(label):
+    assert read_back(csv_text(["a"], [[label]])) == [["a"], [label]]
+
+
+@pytest.mark.parametrize("label", [" =1+1", "\u00a0=1", "＝1+1", "\n=1"])
+def test_a_formula_behind_a_blank_is_no_formula_but_stays_itself(label):
+    assert read_back(csv_text(["a"], [[label]]))[1][0].lstrip("'") == label
+
+
+@pytest.mark.parametrize("label", ["-1", "+1", "-0.5", "-3e5"])
+def test_a_label_that_is_a_number_is_no_formula(label):
+    """Actions -1, 0 and +1 are common; whoever looks for them in the file must find them."""
+    assert read_back(csv_text(["dose"], [[label]])) == [["dose"], [label]]
+
+
+def test_numbers_and_blanks_are_written_plainly():
+    assert csv_text(("a", "b", "c", "d"), [(-1.5, None, True, np.int64(3))]) == "a,b,c,d\n-1.5,,True,3\n"
+
+
+# ---- JSON ----
+
+
+def test_json_is_for_people_and_has_only_numbers_that_json_has():
+    assert json_text({"größe": [1, 2]}).startswith('{\n  "größe"')
+    assert json.loads(json_text({"a": [1, None]})) == {"a": [1, None]}
+    for number in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="Out of range"):
+            json_text({"x": number})
