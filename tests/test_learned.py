@@ -237,7 +237,7 @@ def test_the_summary_counts_what_there_was():
     assert found.binning[0] == "3 states occur."
     plain = json.loads(json_text(found.to_json()))
     assert plain["format"] == "certeq-summary"
-    assert plain["settings"]["regularizer"] == "evidence"
+    assert plain["settings"]["regularizer"] == DEFAULT
     assert set(plain["versions"]) == {"certeq", "python", "numpy"}
 
 

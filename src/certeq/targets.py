@@ -52,26 +52,28 @@ def self_loop(counts: Counts) -> Rows | SparseRows:
 
 
 def action_average(counts: Counts) -> Kernel:
-    """Average of the rows of the state's actions, as epsilon-greedy planning sees it.
-
-    An unvisited action enters the average of the others as the uniform row. Its own target is the average over the
-    visited actions, and the uniform row in a state where nothing was tried.
-    """
-    visited = ~counts.unvisited
-    tried = visited.sum(axis=-1, keepdims=True)  # (..., S, 1)
-    A = counts.n_actions
-    unseen = np.where(visited, 1 - tried / A, np.where(tried > 0, 0.0, 1.0))  # share of the uniform row, (..., S, A)
-    average = _visited_average(counts, tried)
-    return Mixture(average, unseen, uniform(counts)) if unseen.any() else average
+    """Average of the rows of the state's actions, as epsilon-greedy planning sees it; an unvisited one is uniform."""
+    return _fill_up(counts, np.asarray(counts.unvisited.mean(axis=-1, keepdims=True)))
 
 
-def _visited_average(counts: Counts, tried: Any) -> Rows | SparseRows:
-    """Average over the visited actions of each state, ``(..., S, 1, S)``; zero where there are none."""
-    share: Floats = 1.0 / np.maximum(tried, 1)
+def tried_average(counts: Counts) -> Kernel:
+    """Average of the rows of those actions of the state that were tried; uniform where none was."""
+    return _fill_up(counts, np.asarray(counts.unvisited.all(axis=-1, keepdims=True), dtype=np.float64))
+
+
+def _fill_up(counts: Counts, share: Floats) -> Kernel:
+    """Average of the tried actions with a share ``(..., S, 1)`` of the uniform row."""
+    tried = (~counts.unvisited).sum(axis=-1, keepdims=True)  # (..., S, 1)
+    average = _tried_rows(counts, 1.0 / np.maximum(tried, 1))
+    return Mixture(average, share, uniform(counts)) if share.any() else average
+
+
+def _tried_rows(counts: Counts, each: Floats) -> Rows | SparseRows:
+    """Rows of each state added up, each with the same weight, ``(..., S, 1, S)``."""
     rows = counts.mle
     if isinstance(rows, Rows):
-        return Rows.trusted(rows.array.sum(axis=-2, keepdims=True) * share[..., None])
+        return Rows.trusted(rows.array.sum(axis=-2, keepdims=True) * each[..., None])
     S, A = counts.n_states, counts.n_actions
     lines = np.repeat(np.arange(S), A)
-    add_up = sp.csr_array((np.repeat(share[:, 0], A), (lines, np.arange(S * A))), shape=(S, S * A))
+    add_up = sp.csr_array((np.repeat(each[:, 0], A), (lines, np.arange(S * A))), shape=(S, S * A))
     return SparseRows(add_up @ rows.matrix, S, 1)

@@ -28,18 +28,12 @@ from certeq.counts import Counts
 from certeq.errors import unknown
 from certeq.kernel import Kernel, Mixture, Rows
 
-
-def _average(counts: Counts) -> Kernel:
-    """Average of the visited actions; `action_average` at an unvisited pair is just that."""
-    return targets.action_average(counts)
-
-
 CONVENTIONS: dict[str, Callable[[Counts], Kernel]] = {
     "target": targets.uniform,
     "uniform": targets.uniform,
     "zero": targets.zeros,
     "self_loop": targets.self_loop,
-    "average": _average,
+    "average": targets.tried_average,
     "exclude": targets.uniform,
 }
 

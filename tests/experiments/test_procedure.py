@@ -66,7 +66,7 @@ PRINTED = {
         lambda c, T, R, g, e: (prior_mean(c, e, EXPERT), R, g),
     ),
     "epsilon-greedy": (
-        method("printed_epsilon_greedy"),
+        method("epsilon_greedy"),
         lambda c, T, R, g, e: (
             naive.epsilon_greedy_transition(naive.mle(c), e),
             naive.epsilon_greedy_reward(R, e),
@@ -99,7 +99,7 @@ WITHOUT_STRENGTH = {
         specific(lambda c, T: naive.epsilon_star(c / max(c.sum(), 1), UNIFORM, c.sum())),
     ),
     "oracle": (method("oracle"), specific(lambda c, T: naive.epsilon_star(T, UNIFORM, c.sum()))),
-    "specific epsilon-greedy": (method("printed_least_mse_epsilon_greedy", pseudo_count=0.25), specific_greedy),
+    "specific epsilon-greedy": (method("least_mse_epsilon_greedy", pseudo_count=0.25), specific_greedy),
 }
 
 
@@ -144,7 +144,7 @@ ALL = {
     "discount": method("discount"),
     "uniform prior": method("uniform_prior"),
     "specific": method("least_mse"),
-    "epsilon-greedy": method("printed_epsilon_greedy"),
+    "epsilon-greedy": method("epsilon_greedy"),
     "oracle": method("oracle"),
 }
 

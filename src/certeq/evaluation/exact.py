@@ -68,8 +68,8 @@ def _evaluate(problem: Problem, trusted: bool, policy: ArrayLike, threads: int |
             chosen = np.where(np.arange(A) == actions[..., None], 1.0, 0.0)
             return _evaluate(problem, trusted, np.where(actions[..., None] < 0, 1 / A, chosen), threads)
         batch = np.broadcast_shapes(problem.batch, actions.shape[:-1])
-        fast = _compiles(problem, batch)
-        if not trusted and not fast:
+        fast = not is_sparse(problem.model) and compiled.worth(batch, S)
+        if not trusted and not (fast and S <= compiled.SMALL):  # the small kernel checks rows as it reads them
             check_rows(problem.model.dense())
         check_ends(problem)
         return compiled.evaluate(problem, actions, threads) if fast else _plain(problem, actions)
@@ -78,12 +78,6 @@ def _evaluate(problem: Problem, trusted: bool, policy: ArrayLike, threads: int |
         check_rows(problem.model.dense())
     check_ends(problem)
     return _plain(_follow(problem, probabilities), np.zeros(S, dtype=np.int64))
-
-
-def _compiles(problem: Problem, batch: tuple[int, ...]) -> bool:
-    """Whether so many policies are worth the compiled kernel, and it can take them."""
-    S = problem.n_states
-    return S <= compiled.SMALL and not is_sparse(problem.model) and compiled.worth(batch, S)
 
 
 def _plain(problem: Problem, actions: Integers) -> Floats:

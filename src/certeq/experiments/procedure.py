@@ -29,7 +29,7 @@ from certeq.mdp import MDP
 from certeq.moments import true_action_moments, true_moments
 from certeq.planners import compiled, solve
 from certeq.planners.problem import Problem
-from certeq.regularizers import settings_of, shrink
+from certeq.regularizers import settings_of
 from certeq.unvisited import fill
 
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # the authors' x axis
@@ -37,17 +37,11 @@ ENGINE = "numba"  # always the same, so that results do not depend on the size o
 TOLERANCE = 1e-9  # of values, relative to the largest: small models are solved better than that, larger ones to it
 
 
-PRINTED = {"printed_epsilon_greedy": "epsilon_greedy", "printed_least_mse_epsilon_greedy": "least_mse_epsilon_greedy"}
-
-
 @dataclass(frozen=True)
 class Method:
     """A regularizer with its settings, as one line of a figure.
 
-    ``regularizer`` is a name in REGULARIZERS, or one of two kinds that only experiments need. ``oracle`` is ε* computed
-    from the truth. A name in ``PRINTED`` is epsilon-greedy regularization to the letter of the appendix, where a row is
-    mixed with the plain average over all actions, an unvisited one being uniform (the authors' convention for all that
-    is unvisited). The regularizers themselves give an unvisited pair the average of the actions that were tried.
+    ``regularizer`` is a name in REGULARIZERS, or ``oracle``: ε* computed from the truth.
     """
 
     regularizer: str
@@ -56,8 +50,7 @@ class Method:
     @property
     def has_strength(self) -> bool:
         """Whether the method is swept over strengths."""
-        name = PRINTED.get(self.regularizer, self.regularizer)
-        return name != "oracle" and "strength" in settings_of(name)
+        return self.regularizer != "oracle" and "strength" in settings_of(self.regularizer)
 
 
 def method(regularizer: str, **settings: Any) -> Method:
@@ -132,10 +125,6 @@ def policies(truth: MDP, counts: Counts, chosen: Method, grid: Floats) -> Intege
     reward = truth.reward if truth.reward.ndim == 2 else truth.reward[:, None]
     if chosen.regularizer == "oracle":
         model = oracle(truth, counts)
-    elif chosen.regularizer in PRINTED:
-        shrinkage = shrink(counts, PRINTED[chosen.regularizer], **settings)
-        model = Mixture(fill(counts, "uniform").rows, shrinkage.weight, action_average(counts))
-        reward = shrinkage.mix_reward(reward)
     else:
         name = chosen.regularizer
         return plan(counts, reward, truth.discount, regularizer=name, engine=ENGINE, **settings).policy
@@ -151,32 +140,12 @@ def oracle(truth: MDP, counts: Counts) -> Mixture:
     return Mixture(fill(counts, "target").rows, weight, targets.uniform(counts))
 
 
-def action_average(counts: Counts) -> Rows:
-    """Average over all actions of a state, an unvisited one being uniform."""
-    return Rows.trusted(fill(counts, "uniform").rows.dense().mean(axis=-2, keepdims=True))
-
-
 def values(truth: MDP, policy: Integers) -> Floats:
     """Value of policies ``(data sets, strengths, S)`` in the truth, of the same shape; equal policies, equal values."""
-    D, E, S = policy.shape
-    A = truth.n_actions
-    rows, reward = truth.transition.dense().reshape(-1, S, A, S), truth.reward.reshape(-1, S, A)  # one or D
-    if S <= compiled.SMALL:
-        each = np.broadcast_to(rows, (D, S, A, S))[:, None]
-        mask = np.ones((S, A), dtype=bool)
-        problem = Problem(Rows.trusted(each), reward[:, None], np.asarray(truth.discount, dtype=np.float64), mask)
-        return compiled.evaluate(problem, policy, None)
-    from certeq.fast.medium import evaluate_medium
-    from certeq.fast.threads import run
-
-    K, found = D * E, np.empty((D * E, 1, S))  # chains of one step, so that no policy starts from another's values
-    zero, world = np.zeros((K, 1), dtype=np.int64), np.repeat(np.arange(D), E)
-    run(
-        evaluate_medium, K, np.array(rows), world % len(rows), np.zeros((1, S, A)), zero, np.zeros((1, 1, 1, S)),
-        zero[:, 0].copy(), np.array(reward), (world % len(reward))[:, None].copy(), np.array([truth.discount]), zero,
-        policy.astype(np.int32).reshape(K, 1, S), TOLERANCE, found, np.empty((K, 1)),
-    )  # fmt: skip
-    return found.reshape(D, E, S)
+    S, A = truth.n_states, truth.n_actions
+    rows, reward = truth.transition.dense().reshape(-1, 1, S, A, S), truth.reward.reshape(-1, 1, S, A)  # one or D
+    discount, mask = np.asarray(truth.discount, dtype=np.float64), np.ones((S, A), dtype=bool)
+    return compiled.evaluate(Problem(Rows.trusted(rows), reward, discount, mask), policy, None)
 
 
 def alignment(truth: MDP, counts: Counts) -> dict[str, Floats]:
@@ -193,7 +162,7 @@ def alignment(truth: MDP, counts: Counts) -> dict[str, Floats]:
     sought = {
         "to_uniform": uniform,
         "to_average": rows.mean(axis=-2, keepdims=True),
-        "to_estimate": action_average(counts).dense(),
+        "to_estimate": targets.action_average(counts).dense(),
     }
     away = {name: ((rows - target) ** 2).sum(axis=-1) for name, target in sought.items()}
     alone = true_moments(np.broadcast_to(visits, (*counts.batch, *rows.shape[-3:-1])), rows, uniform)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from certeq.kernel import Mixture, check_rows, is_sparse
 from certeq.planners.backup import value_policy
 from certeq.planners.policy_iteration import policy_iteration
 from certeq.planners.problem import Problem, Solution
+
+if TYPE_CHECKING:
+    from certeq.fast.operands import Operands
 
 SMALL = 32  # states; up to here eight MDPs fit side by side in the cache
 WORTH = 3e5  # MDPs times states squared, about 50 ms of NumPy: below it nobody should wait for a compiler
@@ -58,7 +62,7 @@ def plan(problem: Problem, tolerance: float, max_iterations: int, threads: int |
 
 
 def evaluate(problem: Problem, policy: Integers, threads: int | None) -> Floats:
-    """Value of deterministic policies ``(..., S)`` in small dense MDPs, ``(..., S)``."""
+    """Value of deterministic policies ``(..., S)`` in dense MDPs, ``(..., S)``."""
     from certeq.fast import threads as pool
     from certeq.fast.operands import operands
     from certeq.fast.small import evaluate_small
@@ -70,12 +74,30 @@ def evaluate(problem: Problem, policy: Integers, threads: int | None) -> Floats:
     work = operands(rows, axes, np.zeros((1, 1, S)), problem.reward, problem.discount, np.ones((1, 1), dtype=bool))
     chosen = np.broadcast_to(policy, (*batch, S)).reshape(work.chains, work.steps, S)
     values = np.empty((work.chains, work.steps, S))
+    if S > SMALL:
+        _evaluate_medium(work, chosen, values, threads)
+        return values.reshape(*batch, S)
     arrays = (work.rows, work.rows_of, work.reward, work.reward_of, work.discount, work.discount_of)
     faults = pool.run(evaluate_small, work.chains, *arrays, chosen, values, grain=64, threads=threads)
     if any(fault >= 0 for fault in faults):
         check_rows(rows)
         return value_policy(problem.model, problem.reward, problem.discount, policy)
     return values.reshape(*batch, S)
+
+
+def _evaluate_medium(work: Operands, policy: Integers, values: Floats, threads: int | None) -> None:
+    """Fill in the values of larger MDPs, each policy for itself, so that none depends on what else is in the batch."""
+    from certeq.fast import threads as pool
+    from certeq.fast.medium import evaluate_medium
+
+    K, L, S = values.shape
+    zero = np.zeros((K * L, 1), dtype=np.int64)
+    pool.run(
+        evaluate_medium, K * L, work.rows, np.repeat(work.rows_of, L), np.zeros((1, *work.rows.shape[1:3])), zero,
+        np.zeros((1, 1, 1, S)), zero[:, 0].copy(), work.reward, work.reward_of.reshape(-1, 1), work.discount,
+        work.discount_of.reshape(-1, 1), policy.astype(np.int32).reshape(-1, 1, S), 1e-12,
+        values.reshape(-1, 1, S), np.empty((K * L, 1)), threads=threads,
+    )  # fmt: skip
 
 
 def _mixture(problem: Problem) -> tuple[Floats, Floats, Floats]:

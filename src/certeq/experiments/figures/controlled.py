@@ -45,9 +45,9 @@ ALT = (
 VALUES = ("loss", "to_uniform", "to_average", "to_estimate", "error_uniform", "error_average")
 METHODS = {
     "uniform prior": method("uniform_prior"),
-    "epsilon-greedy": method("printed_epsilon_greedy"),
+    "epsilon-greedy": method("epsilon_greedy"),
     "specific, uniform": method("least_mse"),
-    "specific, epsilon-greedy": method("printed_least_mse_epsilon_greedy"),
+    "specific, epsilon-greedy": method("least_mse_epsilon_greedy"),
 }
 PAIRS = {
     "at the best strength": ("uniform prior", "epsilon-greedy"),

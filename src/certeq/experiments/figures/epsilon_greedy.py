@@ -37,13 +37,13 @@ VALUES = ("loss", "to_uniform", "to_average", "to_estimate", "error_uniform", "e
 METHODS = {
     "discount": method("discount"),
     "uniform prior": method("uniform_prior"),
-    "epsilon-greedy": method("printed_epsilon_greedy"),
+    "epsilon-greedy": method("epsilon_greedy"),
     "specific, uniform": method("least_mse", pseudo_count=0.25),
-    "specific, epsilon-greedy": method("printed_least_mse_epsilon_greedy", pseudo_count=0.25),
+    "specific, epsilon-greedy": method("least_mse_epsilon_greedy", pseudo_count=0.25),
 }
 CHAIN = {
     "specific, uniform": method("least_mse", pseudo_count=0.5),
-    "specific, epsilon-greedy": method("printed_least_mse_epsilon_greedy", pseudo_count=0.5),
+    "specific, epsilon-greedy": method("least_mse_epsilon_greedy", pseudo_count=0.5),
 }
 TUPLES = {"kind": "tuples", "size": 80}
 TRAJECTORIES = {"kind": "trajectories", "episodes": 5, "length": 19}
