@@ -55,11 +55,32 @@ def test_few_different_values_are_labels(values, kind, names):
 
 
 def test_numbers_with_many_values_are_cut_at_their_quantiles():
-    assert isinstance(fit({"x": np.arange(50)}).axes[0], Labels)
     assert fit({"x": np.arange(51)}).axes[0] == Bins("x", (12.5, 25.0, 37.5))
-    assert isinstance(fit({"x": np.arange(20.0)}).axes[0], Labels)
     assert fit({"x": np.arange(21.0)}, bins=2).axes[0] == Bins("x", (10.0,))
     assert fit({"x": [0.5, 1.5]}, bins=2).axes[0] == Bins("x", (1.0,))
+
+
+@pytest.mark.parametrize(
+    ("different", "rows_each", "kind", "alone", "labels"),
+    [
+        (12, 1, int, True, True),
+        (12, 1, float, False, True),
+        (13, 4, int, True, False),
+        (13, 5, int, True, True),
+        (20, 5, int, False, True),
+        (20, 5, float, True, True),
+        (21, 100, int, False, False),
+        (21, 100, float, True, False),
+        (50, 4, int, True, False),
+        (50, 5, int, True, True),
+        (51, 100, int, True, False),
+    ],
+)
+def test_whole_numbers_are_labels_where_they_are_few_for_their_rows(different, rows_each, kind, alone, labels):
+    table = {"x": np.repeat(np.arange(different), rows_each).astype(kind)}
+    table |= {} if alone else {"y": ["same"] * different * rows_each}
+    assert isinstance(fit(table).axes[0], Labels if labels else Bins)
+    assert isinstance(fit(table, {"x": "labels"}).axes[0], Labels)
 
 
 def test_equal_quantiles_merge_and_a_common_smallest_value_gets_its_own_cell():
@@ -150,7 +171,7 @@ def test_words_of_edges_are_all_different(edges):
 def test_many_axes_do_not_overflow():
     rng = np.random.default_rng(0)
     table = {f"x{i}": rng.integers(40, size=300) for i in range(30)}  # 40**30 combinations
-    recipe, states = fit_encode(table)
+    recipe, states = fit_encode(table, dict.fromkeys(table, "labels"))
     np.testing.assert_array_equal(recipe.encode(table), states)
     np.testing.assert_array_equal(recipe.cells[states], np.stack([recipe_codes(table[c]) for c in table], axis=1))
     assert recipe.possible > 2**63
@@ -252,6 +273,8 @@ def test_new_rows_without_a_column_are_told_which():
         recipe.encode({"Dose": ["low"], "age": [1]})
     with pytest.raises(InputError, match="no column 'dose'"):
         recipe.explain({"age": [1]}, 0)
+    with pytest.raises(InputError, match="one length.*dose: 2, age: 1"):
+        recipe.encode({"dose": ["low", "low"], "age": [1]})
 
 
 # ---- refusals ----
@@ -324,6 +347,8 @@ GOOD = fit({"a": ["x", "y"], "b": [1.5, 2.5], "c": [1, 2], "d": [1, 2]}, {"c": "
         (lambda r: r | {"axes": [{"column": "a", "edges": [2, 1]}]}, "must increase"),
         (lambda r: r | {"axes": [{"column": "a", "edges": ["1"]}]}, "finite numbers"),
         (lambda r: r | {"axes": [{"column": "a", "edges": [float("nan")]}]}, "finite numbers"),
+        (lambda r: r | {"axes": [{"column": "a", "edges": [10**400]}]}, "finite numbers"),
+        (lambda r: r | {"axes": [{"column": "a", "edges": [10**5000]}]}, "finite numbers"),
         (lambda r: r | {"axes": [{"clusters": ["a"], "centers": [[1, 2]], "scale": [1]}]}, "'clusters' names columns"),
         (lambda r: r | {"axes": [{"clusters": ["a"], "centers": [[1]], "scale": [0]}]}, "positive number"),
         (lambda r: r | {"axes": [{"clusters": ["a"], "centers": [[1]]}]}, "'scale' must be a list"),
@@ -435,6 +460,13 @@ def test_the_p_value_of_a_markov_process_is_about_uniform():
     values = [markov_check(chain(1, seed, 10, 20), permutations=40, rng=seed).p_value for seed in range(60)]
     assert 0.3 < np.mean(values) < 0.7
     assert np.mean(np.array(values) <= 0.1) < 0.25
+
+
+def test_few_rows_do_not_tell_how_markov_the_states_are():
+    few, enough = (markov_check(chain(2, episodes=1, length=n + 1)) for n in (99, 100))
+    assert (few.rows, enough.rows) == (99, 100)
+    assert few.lines() == ["There are too few rows to tell how Markov the states are (99; it takes 100)."]
+    assert "too few" not in enough.lines()[0]
 
 
 def literal_information(batch):

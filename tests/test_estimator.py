@@ -171,6 +171,22 @@ def test_scoring_many_states_does_not_build_the_whole_table():
     assert peak < S * S  # bytes; the table would take eight times that
 
 
+@pytest.mark.parametrize("regularizer", ["none", "uniform_prior", "discount"])
+@pytest.mark.parametrize("ends", [False, True])
+def test_the_score_is_that_of_the_model_written_out(regularizer, ends):
+    settings = {} if regularizer == "none" else {"strength": 0.3}
+    model = CertaintyEquivalence(regularizer=regularizer, settings=settings).fit(logged(ends=ends))
+    other = logged(seed=5, ends=ends)
+    rows, S = model.transition_.dense(), model.counts_.n_states
+    left = 1 - rows.sum(axis=-1, keepdims=True)
+    chances = np.concatenate([rows, left] if ends else [rows / (1 - left), np.zeros_like(left)], axis=-1)
+    by_hand = [
+        0.0 if min(s, a) < 0 else chances[s, a, n]  # n of -1, an ending, is the last one
+        for s, a, n in zip(*related(other, model.learned_.batch), strict=True)
+    ]
+    assert model.score(other) == pytest.approx(np.log(0.999 * np.array(by_hand) + 0.001 / (S + 1)).mean())
+
+
 # ---- searching ----
 
 

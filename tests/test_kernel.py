@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import naive
 from certeq import InputError, Mixture, Rows, SparseRows, solve
-from certeq.kernel import is_sparse, kernel
+from certeq.kernel import entries, is_sparse, kernel
 from strategies import SEEDS, SHAPES, random_rows
 
 AXES = st.sampled_from([(1, 1), (4, 1), (1, 3), (4, 3)])
@@ -74,6 +74,42 @@ def test_a_mixture_is_what_it_says_without_being_built(seed, of_data, of_target,
     np.testing.assert_allclose(mixed.dense(), written, atol=1e-15)
     np.testing.assert_allclose(mixed.expect(values), written @ values, atol=1e-14)
     np.testing.assert_allclose(mixed.mass(), written.sum(axis=-1), atol=1e-15)
+
+
+def looked_up(kernel, shape=(4, 3, 4)):
+    """Every entry, one by one."""
+    s, a, n = (part.ravel() for part in np.indices(shape))
+    found = entries(kernel, s, a, n)
+    return found.reshape(*found.shape[:-1], *shape)
+
+
+@given(SEEDS, AXES, AXES, AXES, st.booleans(), st.booleans())
+def test_entries_are_those_of_the_kernel_written_out(seed, of_data, of_target, of_weight, sparse_data, sparse_target):
+    rng = np.random.default_rng(seed)
+    data, target = random_rows(rng, (*of_data, 4), ends=True), random_rows(rng, (*of_target, 4))
+    one, other = (sparse_rows if s else Rows for s in (sparse_data, sparse_target))
+    for found in (one(data), other(target), Mixture(one(data), rng.random(of_weight), other(target))):
+        np.testing.assert_allclose(looked_up(found), np.broadcast_to(found.dense(), (4, 3, 4)), atol=1e-15)
+    nested = Mixture(Mixture(one(data), rng.random(of_weight), other(target)), rng.random((4, 3)), one(data))
+    np.testing.assert_allclose(looked_up(nested), nested.dense(), atol=1e-15)
+
+
+def test_entries_broadcast_and_keep_the_leading_axes():
+    rng = np.random.default_rng(5)
+    data = random_rows(rng, (5, 1, 4, 3, 4))
+    mixed = Mixture(Rows(data), rng.random((2, 4, 3)), Rows(np.full((1, 1, 4), 0.25)))
+    np.testing.assert_allclose(looked_up(mixed), mixed.dense(), atol=1e-15)
+    row = entries(sparse_rows(data[0, 0]), np.array(2), np.array(1), np.arange(4))
+    np.testing.assert_array_equal(row, data[0, 0, 2, 1])
+    assert entries(mixed, np.array([], dtype=int), np.array([], dtype=int), np.array([], dtype=int)).shape == (5, 2, 0)
+
+
+@pytest.mark.parametrize("kind", [Rows, sparse_rows])
+def test_entries_outside_the_kernel_are_an_error(kind):
+    rows = kind(random_rows(np.random.default_rng(6), (4, 3, 4)))
+    for place in ((4, 0, 0), (0, 3, 0), (0, 0, 4)):
+        with pytest.raises((IndexError, ValueError)):
+            entries(rows, *map(np.atleast_1d, place))
 
 
 def test_a_mixture_of_mixtures_is_a_mixture():

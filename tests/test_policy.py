@@ -144,7 +144,7 @@ def test_no_rows_get_no_advice():
 
 
 def test_columns_of_different_lengths_are_refused():
-    with pytest.raises(InputError, match="one length"):
+    with pytest.raises(InputError, match="one length.*ward: 2, pressure: 1"):
         STEADY.act({"ward": ["A", "B"], "pressure": [95.0]})
 
 
@@ -175,6 +175,30 @@ def test_beyond_the_horizon_there_is_no_advice(step):
 def test_a_step_that_is_no_number_of_decisions_is_refused(step):
     with pytest.raises(InputError, match=r"step|decisions"):
         TIMED.act(one(), step=step)
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (None, r"with step= \(--step\)"),
+        ([0, 1], r"each of the 1 rows; got an array of shape \(2,\)"),
+        (1.5, r"whole number; step is 1\.5"),
+        ([np.nan], r"whole number; step\[0\] is nan"),
+        ([np.inf], r"whole number; step\[0\] is inf"),
+        ("time", "got 'time'"),
+        (True, "got True"),
+        ([None], "got None"),
+        ([[0], [0, 1]], "one for each"),
+    ],
+)
+def test_what_is_wrong_with_a_step_is_said(step, says):
+    with pytest.raises(InputError, match=says):
+        TIMED.apply(one(), step=step)
+
+
+def test_whole_floats_and_small_integers_are_steps_too():
+    for step in (1.0, [1.0], np.array([1], dtype=np.uint8), np.float32(1)):
+        assert TIMED.act(one(), step=step) == TIMED.act(one(), step=1)
 
 
 # ---- runner-up ----
@@ -231,6 +255,21 @@ DAMAGED = {
     "no settings": (edited(settings=None), "settings"),
     "states in another order": (edited(states=STEADY.to_json()["states"][::-1]), "state"),
     "another horizon": (edited(horizon=5), "horizon"),
+    "no data": (edited(data=[[]]), "'data' must be an object, not list"),
+    "no actions": (edited(actions=[]), "'actions' must be a list of names"),
+    "actions that are numbers": (edited(actions=[0, 1]), "'actions' must be a list of names"),
+    "actions in a text": (edited(actions="ud"), "'actions' must be a list"),
+    "a long number inside": (json.dumps(edited()).replace('"visits": [', '"visits": [' + "1" * 5000, 1), "not JSON"),
+    "too many visits": (
+        json.dumps(edited()).replace('"visits": [', '"visits": [1' + "0" * 30, 1),
+        "state 1, 'ward=A, pressure below 90', has visits that are negative or too many",
+    ),
+    "visits in a text": (json.dumps(edited()).replace('"visits": [', '"visits": ["x", ', 1), "3 visits for 2 actions"),
+    "a state that is a number": (edited(states=[7] * 7), "state 1 must be an object with 'name', 'cell' and 'visits'"),
+    "a state of another name": (
+        json.dumps(edited()).replace('"name": "ward=A, pressure below 90"', '"name": "ward=B"', 1),
+        "state 1 is 'ward=B'.*by the recipe it is 'ward=A, pressure below 90'",
+    ),
 }
 
 
@@ -242,6 +281,21 @@ def test_a_damaged_file_is_an_error_in_words(content, says, tmp_path):
     with pytest.raises(InputError, match=says) as caught:
         Policy.load(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [10**400, 10**5000])
+@pytest.mark.parametrize("field", ["version", "horizon", "advice", "action_values", "actions", "states", "settings"])
+def test_numbers_too_long_to_print_are_errors_in_words(field, number):
+    for value in (number, [number], [[number] * 2] * 7):
+        with pytest.raises(InputError):
+            Policy.from_json(edited(**{field: value}))
+
+
+def test_visits_that_another_program_wrote_as_floats_are_read():
+    value = edited()
+    for state in value["states"]:
+        state["visits"] = [float(number) for number in state["visits"]]
+    same(Policy.from_json(value), STEADY)
 
 
 @pytest.mark.parametrize("field", ["format", "version", "actions", "states", "advice", "action_values", "recipe"])

@@ -150,6 +150,12 @@ def test_the_order_of_rows_does_not_matter(pool, seed):
     np.testing.assert_allclose(one.arrival, other.arrival, atol=1e-9)
 
 
+def test_an_untried_pair_earns_the_mean_of_its_state_or_pooled_overall_that_of_everything():
+    batch = Batch([0, 0, 1, 1], [0, 0, 0, 1], [1, 0, 1, 0], n_states=2, n_actions=2, reward=[0.0, 2, 4, 10])
+    untried = {pool: float(estimate(batch, pool=pool).mean[0, 1]) for pool in ("none", "state", "overall")}
+    assert untried == {"none": 1.0, "state": 1.0, "overall": 4.0}
+
+
 @pytest.mark.parametrize("pool", ["state", "overall"])
 @pytest.mark.parametrize("offset", [2.0**20, 2.0**27, 2.0**32])
 def test_an_amount_added_to_every_reward_is_added_to_every_mean(pool, offset):

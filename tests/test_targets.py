@@ -37,13 +37,19 @@ def test_a_self_loop_stays_where_it_is(table):
 
 @given(counts())
 def test_the_action_average_is_the_twins(table):
-    """For a visited action unvisited ones stand in as uniform; an unvisited one is the average of those visited."""
+    """An unvisited action stands in as uniform, for itself as for the others."""
     stand_in = naive.mle(table.transitions, table.ended)
-    average = np.broadcast_to(stand_in.mean(axis=1, keepdims=True), table.transitions.shape)
-    of_visited = naive.mle(table.transitions, table.ended, unvisited="average")
-    expected = np.where(table.unvisited[..., None], of_visited, average)
+    expected = np.broadcast_to(stand_in.mean(axis=1, keepdims=True), table.transitions.shape)
     np.testing.assert_allclose(written(targets.action_average(table), table), expected, atol=1e-14)
     np.testing.assert_allclose(written(targets.action_average(as_sparse(table)), table), expected, atol=1e-14)
+
+
+@given(counts())
+def test_the_average_of_what_was_tried_is_the_twins(table):
+    unseen = table.unvisited
+    expected = naive.mle(table.transitions, table.ended, unvisited="average")[unseen]
+    np.testing.assert_allclose(written(targets.tried_average(table), table)[unseen], expected, atol=1e-14)
+    np.testing.assert_allclose(written(targets.tried_average(as_sparse(table)), table)[unseen], expected, atol=1e-14)
 
 
 def test_the_action_average_of_a_batch_is_that_of_each():

@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from certeq.arrays import Floats, Integers
+from certeq.batch import ENDED
 from certeq.errors import InputError
+from certeq.kernel import entries
 from certeq.learned import Learned, learn
 from certeq.policy import Policy
 from certeq.regularizers import DEFAULT
@@ -110,16 +113,21 @@ class CertaintyEquivalence:
 
         self._check_fitted()
         s, a, following = related(_table(X), self.learned_.batch, **self._columns())
-        S = self.counts_.n_states
-        outcomes = S + 1  # one more for an ending
-        rows = self.transition_.dense()
-        end = np.maximum(1 - rows.sum(axis=-1, keepdims=True), 0)
-        if self.counts_.ended is None:  # what a zero target takes away is no prediction that the episode ends
-            rows, end = rows / np.maximum(1 - end, 1e-300), np.zeros_like(end)
-        chances = np.concatenate([rows, end], axis=-1)
         seen = (s >= 0) & (a >= 0) & (following != UNRELATED)
-        chance = np.where(seen, chances[np.maximum(s, 0), np.maximum(a, 0), following % outcomes], 0.0)
+        chance = np.zeros(len(s))
+        chance[seen] = self._chances(s[seen], a[seen], following[seen])
+        outcomes = self.counts_.n_states + 1  # one more for an ending
         return float(np.log((1 - FLOOR) * chance + FLOOR / outcomes).mean())
+
+    def _chances(self, state: Integers, action: Integers, following: Integers) -> Floats:
+        """Chance of each transition under the regularized model, looked up without writing the model out."""
+        pairs = self.counts_.n_states, self.counts_.n_actions
+        goes_on = np.broadcast_to(self.transition_.mass(), pairs)[state, action]
+        chance = entries(self.transition_, state, action, np.maximum(following, 0))
+        ends = np.maximum(1 - goes_on, 0)
+        if self.counts_.ended is None:  # what a zero target takes away is no prediction that the episode ends
+            chance, ends = chance / np.maximum(np.minimum(goes_on, 1), 1e-300), np.zeros_like(ends)
+        return np.where(following == ENDED, ends, chance)
 
     def _columns(self) -> dict[str, Any]:
         return {role: _column_names(getattr(self, role)) for role in ROLES}

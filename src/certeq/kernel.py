@@ -33,7 +33,10 @@ class Rows:
     array: Floats
 
     def __post_init__(self) -> None:
-        array = np.asarray(self.array, dtype=np.float64)
+        try:
+            array = np.asarray(self.array, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"Transitions must be an array of numbers; got {type(self.array).__name__}.") from None
         object.__setattr__(self, "array", array)
         if array.ndim < 3:
             raise InputError(f"Transitions need the axes (..., states, actions, next states); got shape {array.shape}.")
@@ -200,6 +203,37 @@ def is_sparse(kernel: Kernel) -> bool:
     return isinstance(kernel, SparseRows)
 
 
+def entries(kernel: Kernel, state: Integers, action: Integers, next_state: Integers) -> Floats:
+    """Chances ``T[..., state, action, next_state]`` of some transitions, without writing the kernel out.
+
+    The three index arrays broadcast; the result has the leading axes of the kernel and then theirs.
+    """
+    if isinstance(kernel, Mixture):
+        state, action, next_state = np.broadcast_arrays(state, action, next_state)
+        weight = _at(kernel.weight, state, action)
+        data, target = (entries(part, state, action, next_state) for part in (kernel.data, kernel.target))
+        return np.asarray((1 - weight) * data + weight * target)
+    if isinstance(kernel, Rows):
+        return _at(kernel.array, state, action, next_state)
+    pair = _on(kernel.s_axis, state), _on(kernel.a_axis, action)
+    line = np.ravel_multi_index(np.broadcast_arrays(*pair), (kernel.s_axis, kernel.a_axis))
+    lines, columns = np.broadcast_arrays(line, next_state)
+    found = kernel.matrix[lines.ravel(), columns.ravel()]
+    dense = found.toarray() if sp.issparse(found) else found
+    return np.asarray(dense, dtype=np.float64).reshape(lines.shape)
+
+
+def _at(array: Floats, state: Integers, action: Integers, *rest: Integers) -> Floats:
+    """Entries of ``(..., S or 1, A or 1, ...)`` at some pairs."""
+    s_axis, a_axis = array.shape[array.ndim - 2 - len(rest) :][:2]
+    return np.asarray(array[..., _on(s_axis, state), _on(a_axis, action), *rest])
+
+
+def _on(axis: int, index: Integers) -> Integers:
+    """Places on an axis; where it is 1, the one entry answers for all."""
+    return index if axis > 1 else np.zeros_like(index)
+
+
 def kernel(transition: Any) -> Kernel:
     """Read transitions: a kernel, an array ``(..., S, A, S)``, or a sparse matrix ``(S * A, S)``."""
     if isinstance(transition, Rows | SparseRows | Mixture):
@@ -209,7 +243,7 @@ def kernel(transition: Any) -> Kernel:
         if states == 0 or lines % states:
             raise InputError(f"A sparse transition matrix has S * A lines and S columns; got {transition.shape}.")
         return SparseRows(transition, states, lines // states)
-    return Rows(np.asarray(transition))
+    return Rows(transition)
 
 
 def check_rows(array: Floats) -> None:

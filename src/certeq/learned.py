@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import certeq
-from certeq.arrays import ArrayLike, Booleans, Floats, floats, within
+from certeq.arrays import ArrayLike, Floats, floats, within
 from certeq.batch import Batch
 from certeq.certainty import Model, estimate
 from certeq.counts import Counts, tally
@@ -215,7 +215,8 @@ def _alerts(
     thin = (first >= 0) & (support < FEW)
     tried = (counts.visits > 0).sum(axis=1)
     if stranded.any():
-        alerts.append(f"{_states(stranded)} no action that was tried often enough: there is no advice for them.")
+        number = f"{int(stranded.sum())} of {S}"
+        alerts.append(f"States with no action that was tried often enough, and so without advice: {number}.")
     if thin.any():
         alerts.append(f"In {int(thin.sum())} of {S} states the advised action was tried fewer than {FEW} times.")
     if (tried == 1).any():
@@ -233,11 +234,8 @@ def _alerts(
     return alerts
 
 
-def _states(which: Booleans) -> str:
-    n = int(which.sum())
-    return f"{n} of {len(which)} states {'has' if n == 1 else 'have'}"
-
-
 def _plain(value: Any) -> Any:
     """Settings as JSON knows them."""
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
     return np.asarray(value).tolist() if not isinstance(value, str | int | float | bool | None) else value

@@ -7,6 +7,8 @@ own (``VERSION``): a file of an older version is read for ever, a file of a newe
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import certeq
-from certeq.arrays import Floats, Integers, whole
+from certeq.arrays import Floats, Integers, first, whole
 from certeq.discretize import Recipe
 from certeq.errors import InputError
 from certeq.output import json_text, write_files
@@ -58,6 +60,9 @@ class Policy:
             )
         if self.actions.min(initial=-1) < -1 or self.actions.max(initial=-1) >= A:
             raise InputError(f"A policy of {A} actions advises action number {self.actions.max()}.")
+        twice = [name for name, often in Counter(self.action_names).items() if often > 1]
+        if twice:
+            raise InputError(f"A policy's actions need different names; {twice[0]!r} is there more than once.")
         if self.visits.min(initial=0) < 0:
             raise InputError("A policy's visits cannot be negative.")
 
@@ -75,7 +80,7 @@ class Policy:
         """Advise on raw rows: a mapping of columns, or anything `certeq.read` takes.
 
         Rows whose state is unknown or has no advice are listed with the reason, never guessed. For a policy with a
-        horizon, ``step`` says how many decisions were made before each row (a number, or one per row).
+        horizon, ``step`` says how many decisions were made before each row (a whole number, or one per row).
         """
         table = rows if isinstance(rows, Mapping) else _columns(rows)
         state = self.recipe.encode(table)
@@ -95,8 +100,10 @@ class Policy:
         if self.horizon is None:
             return self.actions[state], np.zeros(len(state), dtype=bool)
         if step is None:
-            raise InputError(f"This policy plans for {self.horizon} decisions: say how many were made, with step=.")
-        t = np.broadcast_to(np.asarray(step), state.shape)
+            raise InputError(
+                f"This policy plans for {self.horizon} decisions: say how many were made before, with step= (--step)."
+            )
+        t = _steps(step, len(state))
         late = (t < 0) | (t >= self.horizon)
         return self.actions[np.where(late, 0, t).astype(np.int64), state], late
 
@@ -139,6 +146,15 @@ class Policy:
     @classmethod
     def from_json(cls, value: Any) -> Policy:
         """Read what `to_json` wrote, or say what is wrong with it."""
+        try:
+            return cls._read(value)
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"The policy file is damaged: {type(error).__name__} at {error}.") from None
+
+    @classmethod
+    def _read(cls, value: Any) -> Policy:
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise InputError(f'This is not a policy file: it does not say "format": "{FORMAT}".')
         version = whole("version", value.get("version"), 1)
@@ -149,18 +165,17 @@ class Policy:
         missing = [k for k in ("actions", "states", "advice", "action_values", "recipe") if k not in value]
         if missing:
             raise InputError(f"The policy file lacks {missing[0]!r}.")
-        try:
-            names = tuple(str(name) for name in value["actions"])
-            number = {name: i for i, name in enumerate(names)} | {None: -1}
-            advice = np.array(value["advice"], dtype=object)
-            actions = np.array([number[a] for a in advice.ravel()], dtype=np.int64).reshape(advice.shape)
-            visits = np.array([state["visits"] for state in value["states"]], dtype=np.int64)
-            q = np.array(value["action_values"], dtype=np.float64)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"The policy file is damaged: {type(error).__name__} at {error}.") from None
         recipe = Recipe.from_json(value["recipe"])
-        q = np.where(np.isnan(q), -np.inf, q)
-        return cls(recipe, names, actions, visits, q, value.get("settings", {}), value.get("data", {}))
+        names = _action_names(value["actions"])
+        actions, q = _advice(value["advice"], names), _values(value["action_values"])
+        visits = _visits(_list("states", value["states"]), recipe, len(names))
+        policy = cls(recipe, names, actions, visits, q, _object("settings", value), _object("data", value))
+        if "horizon" in value and value["horizon"] != policy.horizon:
+            raise InputError(
+                f"The policy file is damaged: its horizon is {value['horizon']!r}, but its advice is for "
+                f"{'any' if policy.horizon is None else policy.horizon} decisions."
+            )
+        return policy
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the policy to a file, whole or not at all."""
@@ -176,7 +191,9 @@ class Policy:
             if file.stat().st_size > LIMIT_BYTES:
                 raise InputError(f"{file} is larger than a policy file can be ({LIMIT_BYTES >> 20} MiB).")
             return cls.from_json(json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        except InputError:
+            raise
+        except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or a number of thousands of digits
             raise InputError(f"{file} is not a policy file: it is not JSON ({type(error).__name__}).") from None
         except OSError as error:
             raise InputError(f"Could not read {file}: {error.strerror}.") from None
@@ -184,6 +201,108 @@ class Policy:
 
 def _refuse(constant: str) -> Any:
     raise InputError(f"The policy file holds {constant}, which is not a number.")
+
+
+def _list(field: str, value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise InputError(f"The policy file is damaged: {field!r} must be a list, not {type(value).__name__}.")
+    return list(value)
+
+
+def _object(field: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = value.get(field, {})
+    if not isinstance(found, Mapping):
+        raise InputError(f"The policy file is damaged: {field!r} must be an object, not {type(found).__name__}.")
+    return found
+
+
+def _action_names(value: Any) -> tuple[str, ...]:
+    names = _list("actions", value)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InputError("The policy file is damaged: 'actions' must be a list of names, at least one.")
+    return tuple(names)
+
+
+def _advice(value: Any, names: tuple[str, ...]) -> Integers:
+    """Numbers of the advised actions, -1 where there is no advice."""
+    advice = np.array(_list("advice", value), dtype=object)
+    number = {name: i for i, name in enumerate(names)}
+    for name in advice.flat:
+        if name is not None and (not isinstance(name, str) or name not in number):
+            raise InputError(f"The policy file advises {name!r}, which is none of its actions: {', '.join(names)}.")
+    numbers = [-1 if name is None else number[name] for name in advice.flat]
+    return np.array(numbers, dtype=np.int64).reshape(advice.shape)
+
+
+def _values(value: Any) -> Floats:
+    """Action values, minus infinity where the file has null."""
+    table = np.array(_list("action_values", value), dtype=object)
+    for x in table.flat:
+        if x is not None and (isinstance(x, bool) or not isinstance(x, int | float) or not math.isfinite(x)):
+            raise InputError(
+                f"The policy file is damaged: {x!r} is among its action values, which are finite numbers or null."
+            )
+    numbers = [-np.inf if x is None else float(x) for x in table.flat]
+    return np.array(numbers, dtype=np.float64).reshape(table.shape)
+
+
+def _visits(states: list[Any], recipe: Recipe, n_actions: int) -> Integers:
+    """Visits ``(S, A)`` of the states of a file, which must be those of its recipe, in the same order."""
+    if len(states) != recipe.n_states:
+        return np.zeros((len(states), n_actions), dtype=np.int64)  # which the policy will not take
+    rows = []
+    for i, (state, name, cell) in enumerate(zip(states, recipe.names, recipe.cells.tolist(), strict=True)):
+        where = f"The policy file is damaged: state {i + 1}"
+        if not isinstance(state, Mapping) or "visits" not in state:
+            raise InputError(f"{where} must be an object with 'name', 'cell' and 'visits'.")
+        if state.get("name") != name or state.get("cell") != cell:
+            raise InputError(
+                f"{where} is {state.get('name')!r} in cell {state.get('cell')!r}, but by the recipe it is {name!r} in "
+                f"cell {cell}. The states must stand in the order of the recipe's cells."
+            )
+        visits = _list("visits", state["visits"])
+        if len(visits) != n_actions:
+            raise InputError(f"{where}, {name!r}, has {len(visits)} visits for {n_actions} actions.")
+        rows.append([_count(number, f"{where}, {name!r}") for number in visits])
+    return np.array(rows, dtype=np.int64)
+
+
+def _count(number: Any, where: str) -> int:
+    """A number of visits; 3.0 is one too, since some programs write whole numbers so."""
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InputError(f"{where}, has {number!r} visits; visits are whole numbers.")
+    if not 0 <= number < 1 << 63:
+        raise InputError(f"{where}, has visits that are negative or too many to be true.")
+    return number
+
+
+def _steps(step: Any, n: int) -> Any:
+    """Decisions made before each of n rows: whole numbers, one for each row or one for all."""
+    try:
+        steps = np.asarray(step)
+    except ValueError:
+        steps = np.zeros((0, 0))  # lists of several lengths
+    if steps.shape not in ((), (n,)):
+        raise InputError(
+            f"step must be one whole number, or one for each of the {n} rows; got an array of shape {steps.shape}."
+        )
+    if steps.dtype.kind not in "iuf":
+        raise InputError(f"step must be a number of decisions, 0 or more; got {_first_word(steps)}.")
+    bad = ~np.isfinite(steps) | (steps != np.round(steps))
+    if bad.any():
+        place = first(bad)
+        at = f"step[{place[0]}]" if place else "step"
+        raise InputError(f"step counts decisions, so it must be a whole number; {at} is {steps[place]}.")
+    return np.broadcast_to(steps, (n,))
+
+
+def _first_word(values: Any) -> str:
+    """The first value that is no number, as a message shows it."""
+    plain = values.ravel().tolist()
+    odd = [x for x in plain if isinstance(x, bool) or not isinstance(x, int | float)]
+    return repr((odd or plain or [None])[0])[:80]
 
 
 def _columns(rows: Any) -> Mapping[str, Any]:

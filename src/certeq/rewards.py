@@ -4,7 +4,7 @@ The plain estimate is the mean of the rows of a pair. With few rows that mean is
 it toward the mean of the state (``pool="state"``) or of everything (``pool="overall"``): with σ² the variance within
 pairs and τ² the variance between the pairs' true means, both estimated from the rows, a pair with c rows keeps the
 share τ² / (τ² + σ²/c) of its own mean. A pair without rows gets its state's mean, and the overall mean in a state
-where nothing was tried.
+where nothing was tried; with ``pool="overall"`` it gets the overall mean in every state.
 """
 
 from __future__ import annotations

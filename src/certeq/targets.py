@@ -36,7 +36,10 @@ def expert(matrix: Any, counts: Counts) -> Rows | SparseRows:
     S, A = counts.n_states, counts.n_actions
     if matrix is None:
         raise InputError(f"Give the expert's rows as target=, an array of shape ({S}, {A}, {S}); see docs on targets.")
-    rows = kernel(matrix)
+    try:
+        rows = kernel(matrix)
+    except InputError as error:
+        raise InputError(f"The target is no transition matrix. {error}") from None
     if isinstance(rows, Mixture):
         raise InputError("An expert target is an array or a sparse matrix, not a mixture.")
     s, a, n = rows.shape[-3:]

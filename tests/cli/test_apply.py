@@ -45,7 +45,7 @@ def test_each_row_has_its_state_its_action_and_the_support(certeq, policy, file,
     new = file("ward,pressure,note\nA,85,hello\nB,1e6,\nA,-40,\n", "new.csv")
     done = certeq("apply", policy, new, "-o", "actions.csv")
     assert done.code == 0
-    assert "3 rows, advice for 3. Written: actions.csv" in done.out
+    assert "3 rows, advice for 3.\nWritten: actions.csv" in done.out
     advisor = Policy.load(policy)
     lines = table("actions.csv")
     assert [line["state"].split(",")[0] for line in lines] == ["ward=A", "ward=B", "ward=A"]

@@ -162,7 +162,6 @@ BAD = {
     "no such setting": (ROWS, ("--setting", "strenght=1"), "no setting 'strenght'"),
     "no value": (ROWS, ("--setting", "strength"), "--setting takes NAME=VALUE"),
     "a word for a number": (ROWS, ("--regularizer", "uniform_prior", "--setting", "magnitude=x"), "magnitude"),
-    "an infinite magnitude": (ROWS, ("--regularizer", "uniform_prior", "--setting", "magnitude=inf"), "magnitude"),
     "a magnitude is lacking": (ROWS, ("--regularizer", "uniform_prior"), "magnitude"),
     "an option as a setting": (ROWS, ("--setting", "discount=0.9"), "discount"),
     "a word of ours as a setting": (ROWS, ("--setting", "batch=1"), "no setting 'batch'"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import certeq as package
+from certeq.cli.options import harmless
 
 HOSTILE = {
     "a closing tag": "[/bold]",
@@ -120,7 +121,7 @@ def test_hostile_labels_pass_unharmed(certeq, label):
     assert kept & set(cells("actions.csv"))
     assert len(cells("actions.csv")) == 5 * 13
     for line in label.strip().splitlines():
-        assert line in learned.out
+        assert harmless(line) in learned.out
 
 
 def test_a_label_of_ten_thousand_letters_passes(certeq):

@@ -211,7 +211,7 @@ def test_a_strength_is_said_once_and_lies_in_the_unit_interval(name):
     table = random_counts(0, 3, 2)
     extra = fitted({"target": SHARED}, table) if "target" in settings_of(name) else {}
     for wrong in ({}, {"strength": 0.5, "planning_discount": 0.5}):
-        with pytest.raises(InputError, match=f"{name} needs either strength="):
+        with pytest.raises(InputError, match=f"{name} needs (either|one of) strength="):
             shrink(table, name, discount=GAMMA, **extra, **wrong)
     for value in (-0.1, 1.1, np.nan, [0.5, 2]):
         with pytest.raises(InputError, match=r"strength(\[1\])? "):

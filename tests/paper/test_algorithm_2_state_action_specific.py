@@ -51,17 +51,14 @@ def test_losses_are_those_of_the_literal_algorithm(worlds, counts, plug_in):
 
 
 def test_losses_of_the_epsilon_greedy_version_too(worlds, counts):
-    """An unvisited action stands in as uniform for the others; itself it is the average of those that were tried."""
+    """An unvisited action stands in as the uniform row, for itself as for the others."""
     settings = {"regularizer": "least_mse_epsilon_greedy", "pseudo_count": 0.25}
     policies = plan(counts, worlds.reward, worlds.discount, **settings).policy
     found = loss(worlds.transition, worlds.reward, worlds.discount, policies)
     for d in range(DATA_SETS):
         table, R = counts.transitions[d], worlds.reward[d]
         star = each_pair(lambda s, a, table=table: naive.epsilon_greedy_star_posterior(table[s], 0.25, a))
-        T_mle = naive.mle(table)
-        model = naive.epsilon_greedy_transition(T_mle, star)
-        unseen = table.sum(axis=-1) == 0
-        model[unseen] = naive.mle(table, unvisited="average")[unseen]
+        model = naive.epsilon_greedy_transition(naive.mle(table), star)
         np.testing.assert_allclose(
             estimate(table, **settings).transition.dense(), model, atol=1e-12, err_msg=f"data set {d}"
         )

@@ -148,3 +148,12 @@ def test_sweeping_stops_within_the_tolerance_and_not_long_after(method):
         sweeps.append(sum(int(found.iterations) for found in plans))
     assert sweeps == sorted(sweeps)
     assert sweeps[0] < sweeps[-1]
+
+
+@pytest.mark.parametrize("method", ["value_iteration", "modified_policy_iteration"])
+def test_sweeping_ends_when_nothing_but_rounding_is_left_to_gain(method):
+    """No tolerance should make a world of four states take a million sweeps."""
+    ring, reward = np.roll(np.eye(4), 1, axis=1)[:, None, :], np.array([[1.0], [0.0], [-1.0], [0.0]])
+    found = solve(ring, reward, 0.99, method=method, tolerance=1e-15, max_iterations=20_000)
+    np.testing.assert_allclose(found.values, solve(ring, reward, 0.99).values, atol=1e-12)
+    assert found.iterations < 10_000

@@ -71,6 +71,8 @@ def test_a_pattern_is_not_expanded(file, tmp_path):
 
 def test_a_folder_is_not_a_file(tmp_path):
     refused(tmp_path, "is a folder, and not a Minari data set, which has a file data/metadata.json")
+    with pytest.raises(InputError, match=f"{tmp_path.name} is a folder. Give the name of a table file inside it"):
+        columns(tmp_path)
 
 
 def test_a_pipe_is_not_a_file(tmp_path):

@@ -30,6 +30,18 @@ def test_the_recipe_of_a_batch_gives_its_own_states_back():
     assert batch.recipe.encode({"size": [-1e9, 1e9]}).tolist() == [0, 1]
 
 
+def test_whole_numbers_that_were_cut_unasked_are_mentioned():
+    n = 40
+    aged = {"patient": [1] * n, "day": range(n), "age": range(30, 30 + n), "size": np.arange(n) + 0.5}
+    aged |= {"drug": ["a", "b"] * (n // 2), "reward": [0] * n}
+    note = (
+        "I cut 'age' at its quantiles into 4 bins; say bins={'age': 'labels'} (--bins age=labels) to keep every value."
+    )
+    assert [text for text in read(aged).notes if "cut" in text] == [note]
+    for told in ("labels", "quantile:4"):
+        assert not [text for text in read(aged, bins={"age": told}).notes if "cut" in text]
+
+
 def test_a_batch_can_be_sent_to_another_process():
     batch = read(ROWS)
     again = pickle.loads(pickle.dumps(batch))

@@ -41,6 +41,10 @@ def roles(names, layout="auto", **told):
         ),
         ("from_state,to_state,decision,payoff", Roles(("from_state",), ("to_state",), ("decision",), "payoff")),
         ("subject,patient,t,x,a,r,next_action", Roles(("x",), (), ("a",), "r", "patient", "t")),
+        ("mrn,week,x,a,benefit", Roles(("x",), (), ("a",), "benefit", "mrn", "week")),
+        ("PtNo,visit,x,drug,utility", Roles(("x",), (), ("drug",), "utility", "PtNo", "visit")),
+        ("pt_id,t,x,a,r", Roles(("x",), (), ("a",), "r", "pt_id", "t")),
+        ("pt,t,x,a,r", Roles(("x",), (), ("a",), "r", "pt", "t")),
         (",id,t,x,a,r", Roles(("x",), (), ("a",), "r", "id", "t")),
     ],
 )
@@ -93,7 +97,11 @@ def test_in_the_long_form_all_other_columns_are_the_state_and_doubtful_ones_are_
     ("names", "told", "words"),
     [
         ("state,reward,next_state", {}, r"which column is the action\. Say it with action= \(--action"),
-        ("state,action,next_state", {}, r"which column is the reward\. Say it with reward= .*reward=False"),
+        (
+            "state,action,next_state",
+            {},
+            r"which column is the reward\. Say it with reward= .*reward=False.*--reward-table",
+        ),
         ("state,action,reward", {}, "which rows follow one another.*next_state=, episode= or time="),
         ("action,reward,next_state", {}, "which column is the state"),
         ("action,reward,patient", {}, "which column is the state"),
@@ -112,6 +120,12 @@ def test_in_the_long_form_all_other_columns_are_the_state_and_doubtful_ones_are_
         ),
         ("x,y,action,reward,z", {"reward": ["x", "y"]}, "reward is one column; got 2"),
         ("x,y,action,reward,z", {"layout": "wide"}, "layout must be"),
+        ("x,0,action,z", {"reward": 0}, "reward must be the name of a column, as text; got 0. Did you mean '0'"),
+        ("x,y,action,z", {"reward": True}, "reward must be the name of a column, as text; got True"),
+        ("x,y,action,z", {"reward": 1.5}, "reward must be the name of a column"),
+        ("x,y,action,z", {"reward": b"x"}, "reward must be the name of a column"),
+        ("x,y,action,z", {"state": ["x", 1]}, "state must be the name of a column, or several, as text; got 1"),
+        ("x,y,action,z", {"state": [["x"]]}, "state must be the name of a column, or several"),
     ],
 )
 def test_what_cannot_be_told_is_asked_for(names, told, words):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from typing import Annotated
+import functools
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 import certeq
 from certeq.cli.apply import apply
 from certeq.cli.learn import learn
+from certeq.cli.options import harmless
 from certeq.cli.reproduce import reproduce
 from certeq.cli.simulate import simulate
 from certeq.errors import InputError
@@ -23,10 +24,29 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(learn)
-app.command()(apply)
-app.command()(simulate)
-app.command()(reproduce)
+
+
+def _polite(verb: Callable[..., None]) -> Callable[..., None]:
+    """Let a verb end with a paragraph and exit code 2 where the input is at fault, with 130 where it is stopped."""
+
+    @functools.wraps(verb)
+    def run(*words: Any, **options: Any) -> None:
+        try:
+            verb(*words, **options)
+        except InputError as error:
+            typer.echo(f"Error: {harmless(error)}", err=True)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            typer.echo("Stopped. Nothing was written.", err=True)
+            raise typer.Exit(130) from None
+
+    return run
+
+
+app.command()(_polite(learn))
+app.command()(_polite(apply))
+app.command()(_polite(simulate))
+app.command()(_polite(reproduce))
 
 
 def _version(asked: bool) -> None:
@@ -45,15 +65,5 @@ def _start(
 
 
 def main() -> None:
-    """Run the command line; what is the input's fault ends with one paragraph and exit code 2."""
-    try:
-        app()
-    except InputError as error:
-        typer.echo(f"Error: {error}", err=True)
-        sys.exit(2)
-    except BrokenPipeError:  # whoever was reading has left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("Stopped. Nothing was written.", err=True)
-        sys.exit(130)
+    """Run the command line."""
+    app()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from certeq.cli import options
+from certeq.errors import InputError, nearest
 
 
 def apply(
@@ -16,12 +20,15 @@ def apply(
     step: Annotated[
         str | None, typer.Option(help="For a policy with a horizon: decisions made before, a number or a column.")
     ] = None,
+    keep: Annotated[str | None, typer.Option(help="Columns of the rows to copy beside the advice.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
     """Advise on new rows: one line per row with the state, the action and the support behind it.
 
     Rows with unknown labels and states without advice are listed with the reason; nothing is guessed.
     """
+    import numpy as np
+
     from certeq import output
     from certeq.cli import show
     from certeq.policy import Policy
@@ -30,18 +37,48 @@ def apply(
     output.check_free([out], force=force)
     advisor = Policy.load(policy)
     table = columns(rows)
-    made = None if step is None else int(step) if step.isdigit() else table[step]
-    advice = advisor.apply(table, step=made)
+    kept = options.names(keep) or []
+    for name in kept:
+        _check_column(name, table, "--keep takes columns of the rows")
+    advice = advisor.apply(table, step=_steps(step, table))
     states, names = advisor.state_names, advisor.action_names
+    copied = [np.asarray(table[name]).tolist() for name in kept]
     lines = [
-        (row + 1, states[s] if s >= 0 else None, names[a] if a >= 0 else None, int(visits) if a >= 0 else None, reason)
+        (
+            row + 1,
+            *(column[row] for column in copied),
+            states[s] if s >= 0 else None,
+            names[a] if a >= 0 else None,
+            int(visits) if a >= 0 else None,
+            reason,
+        )
         for row, (s, a, visits, reason) in enumerate(
             zip(advice.state, advice.action, advice.visits, advice.reason, strict=True)
         )
     ]
-    header = ("row", "state", "action", "visits", "reason")
+    header = ("row", *kept, "state", "action", "visits", "reason")
     output.write_files({out: output.csv_text(header, lines)}, force=force)
     console = show.console()
-    console.print(f"{len(lines):,} rows, advice for {int((advice.action >= 0).sum()):,}. Written: {out}", markup=False)
+    console.print(f"{len(lines):,} rows, advice for {int((advice.action >= 0).sum()):,}.")
     for reason, count in Counter(filter(None, advice.reason)).most_common(10):
-        console.print(f"No advice for {count:,}: {reason}", markup=False)
+        console.print(f"No advice for {count:,}: {show.escape(reason)}")
+    show.written(console, out)
+
+
+def _steps(said: str | None, table: Mapping[str, Any]) -> Any:
+    """Decisions made before each row: one number, or a column."""
+    import numpy as np
+
+    from certeq.arrays import whole
+
+    if said is None:
+        return None
+    if said.removeprefix("-").isdecimal() and said.isascii():
+        return whole("--step", int(said), 0)
+    _check_column(said, table, "--step takes a whole number of decisions, or a column of the rows")
+    return np.asarray(table[said])
+
+
+def _check_column(name: str, table: Mapping[str, Any], takes: str) -> None:
+    if name not in table:
+        raise InputError(f"{takes}; there is no {name!r}.{nearest(name, table)} There are: {', '.join(table)}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certeq.errors import InputError
+from certeq.cli import options
 
 if TYPE_CHECKING:
     from certeq.learned import Learned
@@ -36,7 +36,10 @@ def learn(
     ] = "auto",
     max_states: Annotated[int, typer.Option(help="More states than this are refused.")] = 50_000,
     discount: Annotated[float, typer.Option(help="Worth of a reward one step later; 1 if episodes surely end.")] = 0.99,
-    regularizer: Annotated[str, typer.Option(help="A regularizer by name; see the README for the list.")] = "",
+    regularizer: Annotated[
+        str,
+        typer.Option(help="By name: evidence unless said; the README lists them.", show_default=False),
+    ] = "",
     setting: Annotated[list[str] | None, typer.Option(help="A setting of the regularizer, NAME=VALUE.")] = None,
     unvisited: Annotated[
         str,
@@ -50,7 +53,7 @@ def learn(
     ] = None,
     horizon: Annotated[int | None, typer.Option(help="Plan for this many decisions instead of for ever.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("certeq-out"),
-    seed: Annotated[int, typer.Option(help="For whatever is random (k-means, permutations).")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="For whatever is random (k-means).")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Overwrite results that are there.")] = False,
 ) -> None:
     """Learn a policy from logged decisions.
@@ -62,26 +65,27 @@ def learn(
     from certeq.cli import show
     from certeq.learned import learn as run
     from certeq.reading import known_rewards, read
-    from certeq.regularizers import DEFAULT
+    from certeq.regularizers import DEFAULT, check_settings
 
     paths = {name: out / name for name in ("policy.json", "policy.csv", "summary.json")}
     output.check_free(paths.values(), force=force)
     console = show.console()
-    source = data
-    if source is None:
-        source = examples.path()
+    source = data or examples.path()
+    if data is None:
         console.print("[bold]The bundled example[/bold]: a simulated trial of 50 tumor patients, treated at random.")
+    name, chosen = regularizer or DEFAULT, options.settings(setting or [])
+    check_settings(name, chosen)
     batch = read(
         source,
-        state=_list(state),
+        state=options.names(state),
         action=action,
         reward=False if reward_table is not None and reward is None else reward,
-        next_state=_list(next_state),
+        next_state=options.names(next_state),
         episode=episode,
         time=time,
         done=done,
         truncated=truncated,
-        bins=_bins(bins or []),
+        bins=options.bins(bins or []),
         gaps=gaps,
         layout=layout,
         max_states=max_states,
@@ -91,13 +95,13 @@ def learn(
         batch,
         reward=None if reward_table is None else known_rewards(batch, reward_table),
         discount=discount,
-        regularizer=regularizer or DEFAULT,
+        regularizer=name,
         unvisited=unvisited,
         min_visits=min_visits,
         reward_by=reward_by,
         reward_pool=reward_pool,
         horizon=horizon,
-        **dict(_setting(text) for text in setting or []),
+        **chosen,
     )
     output.write_files(
         {
@@ -112,7 +116,7 @@ def learn(
     show.policy(console, learned)
     console.print()
     show.alerts(console, learned.summary)
-    console.print(f"Written: {', '.join(str(path) for path in paths.values())}")
+    show.written(console, *paths.values())
 
 
 def policy_csv(learned: Learned) -> str:
@@ -126,7 +130,8 @@ def policy_csv(learned: Learned) -> str:
     actions, values = np.atleast_2d(policy.actions), np.atleast_2d(learned.plan.values)
     runner, gap = (np.atleast_2d(part) for part in policy.runner_up())
     axes, states = policy.recipe.parts()
-    header = [*axes, "advised", "visits", "weight", "value", "runner_up", "gap"]
+    told = ["advised", "visits", "weight", "value", "runner_up", "gap"]
+    header = [*(f"state: {axis}" if axis in (*told, "decision") else axis for axis in axes), *told]
     lines: list[list[Any]] = []
     for t in range(len(actions)):
         for s, state in enumerate(states):
@@ -139,30 +144,3 @@ def policy_csv(learned: Learned) -> str:
                 advice[4:] = policy.action_names[second], float(gap[t, s])
             lines.append([*state, *advice] if policy.horizon is None else [t, *state, *advice])
     return csv_text(header if policy.horizon is None else ["decision", *header], lines)
-
-
-def _list(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",")]
-
-
-def _bins(said: list[str]) -> dict[str, str] | int | None:
-    if len(said) == 1 and said[0].isdigit():
-        return int(said[0])
-    return dict(
-        _pair(text, "--bins", "a number, or COLUMN=quantile:4, =edges:1,5, =kmeans:9, =labels") for text in said
-    )
-
-
-def _pair(text: str, option: str, example: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name or not value:
-        raise InputError(f"{option} takes {example}; got {text!r}.")
-    return name.strip(), value.strip()
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, value = _pair(text, "--setting", "NAME=VALUE, for example strength=0.3")
-    try:
-        return name, float(value)
-    except ValueError:
-        return name, value

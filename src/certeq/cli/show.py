@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as _escape
 from rich.table import Table
+
+from certeq.cli.options import harmless
 
 if TYPE_CHECKING:
     from certeq.learned import Learned, Summary
@@ -17,8 +20,18 @@ MOST_STATES = 15  # lines of the policy table that a terminal gets; the CSV has 
 
 def console() -> Console:
     """Where to write; wide enough for a table also when the output is a file."""
-    plain = Console(highlight=False)
-    return plain if plain.is_terminal else Console(highlight=False, width=120)
+    plain = Console(highlight=False, emoji=False)
+    return plain if plain.is_terminal else Console(highlight=False, emoji=False, width=120)
+
+
+def escape(text: object) -> str:
+    """Text from somebody's data, safe among the marks that color a terminal."""
+    return _escape(harmless(text))
+
+
+def written(out: Console, *paths: Path) -> None:
+    """Say where the results are."""
+    out.print(f"Written: {', '.join(escape(path) for path in paths)}", soft_wrap=True)
 
 
 def summary(out: Console, found: Summary) -> None:
@@ -65,6 +78,8 @@ def policy(out: Console, learned: Learned) -> None:
     out.print(table)
     if len(order) > MOST_STATES:
         out.print(f"[dim]... and {len(order) - MOST_STATES:,} more states, in policy.csv[/dim]")
+    out.print("[dim]visits: how often the advised action was tried there; weight: how much of its outcome is the")
+    out.print("[dim]regularizer's guess rather than the data; gap: how much more the advised action is worth[/dim]")
 
 
 def alerts(out: Console, found: Summary) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certeq.cli import options
 from certeq.errors import InputError
+
+if TYPE_CHECKING:
+    from certeq.arrays import Floats
+    from certeq.mdp import MDP
 
 
 def simulate(
@@ -18,20 +24,27 @@ def simulate(
     behavior: Annotated[str, typer.Option(help="random, or the name of an action to take always.")] = "random",
     policy: Annotated[Path | None, typer.Option(help="Follow a policy.json (random where it is silent).")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="A setting of the environment, NAME=VALUE.")] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="Same seed, same world and rows.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
     """Write a batch of simulated decisions: episode, time, state, action, reward, next_state, terminated."""
     import numpy as np
 
     from certeq import output, sampling
-    from certeq.cli.learn import _setting
+    from certeq.arrays import whole
+    from certeq.environments import ENVIRONMENTS
     from certeq.environments import environment as build
 
     output.check_free([out], force=force)
-    mdp = build(environment, **dict(_setting(text) for text in setting or []))
+    whole("--seed", seed, 0)
+    chosen = options.settings(setting or [])
+    if "rng" in inspect.signature(ENVIRONMENTS.get(environment, build)).parameters:
+        chosen = {"rng": seed} | chosen  # a random world is fixed by the seed as well
+    mdp = build(environment, **chosen)
+    if mdp.batch:
+        raise InputError("simulate takes one world at a time; leave the setting size out.")
     if policy is not None:
-        probabilities = follow(policy, mdp.state_names, mdp.action_names)
+        probabilities = follow(policy, mdp)
     elif behavior == "random":
         probabilities = np.full((mdp.n_states, mdp.n_actions), 1 / mdp.n_actions)
     elif behavior in mdp.action_names:
@@ -57,20 +70,25 @@ def simulate(
     typer.echo(f"{len(lines):,} rows of {environment}, {episodes:,} episodes. Written: {out}")
 
 
-def follow(path: Path, state_names: tuple[str, ...], action_names: tuple[str, ...]):  # type: ignore[no-untyped-def]
+def follow(path: Path, mdp: MDP) -> Floats:
     """Behavior ``(S, A)`` of a policy file in an environment; random where the policy is silent."""
     import numpy as np
 
     from certeq.policy import Policy
 
     advisor = Policy.load(path)
-    if set(advisor.action_names) - set(action_names):
-        strange = sorted(set(advisor.action_names) - set(action_names))[0]
-        raise InputError(f"The policy advises {strange!r}, which is not an action here: {', '.join(action_names)}.")
-    (column,) = advisor.recipe.column_names
-    advised = advisor.act({column: np.array(state_names)}, step=0 if advisor.horizon else None)
-    table = np.full((len(state_names), len(action_names)), 1 / len(action_names))
+    strange = sorted(set(advisor.action_names) - set(mdp.action_names))
+    if strange:
+        there = ", ".join(mdp.action_names)
+        raise InputError(f"The policy advises {strange[0]!r}, which is not an action here: {there}.")
+    if len(advisor.recipe.column_names) > 1:
+        made_of = ", ".join(advisor.recipe.column_names)
+        raise InputError(f"The policy's states are made of {made_of}; it can only be followed where states have names.")
+    if advisor.horizon is not None:
+        raise InputError(f"The policy has a horizon of {advisor.horizon} decisions; only one without can be followed.")
+    advised = advisor.act({advisor.recipe.column_names[0]: np.array(mdp.state_names)})
+    table = np.full((mdp.n_states, mdp.n_actions), 1 / mdp.n_actions)
     for s, action in enumerate(advised):
         if action is not None:
-            table[s] = np.array(action_names) == action
+            table[s] = np.array(mdp.action_names) == action
     return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -24,6 +25,7 @@ from certeq.discretize.columns import (
 from certeq.errors import InputError
 
 UNKNOWN = -1  # the code of a value that has none
+LARGEST = sys.float_info.max  # whole numbers beyond it are no floats
 
 
 @dataclass(frozen=True)
@@ -282,6 +284,8 @@ def _list(value: Any, where: str) -> list[Any]:
 def _numbers(value: Any, where: str) -> tuple[float, ...]:
     numbers = _list(value, where)
     for x in numbers:
-        if isinstance(x, bool) or not isinstance(x, int | float) or not math.isfinite(x):
+        if isinstance(x, bool) or not isinstance(x, int | float):
             raise InputError(f"{where} must be finite numbers; got {x!r}.")
+        if not -LARGEST <= x <= LARGEST:  # an integer of that size may be too long even to print
+            raise InputError(f"{where} must be finite numbers; got {'one too large' if isinstance(x, int) else x}.")
     return tuple(float(x) for x in numbers)

@@ -17,8 +17,10 @@ from certeq.discretize.recipe import Recipe
 from certeq.errors import InputError, nearest
 
 MAX_STATES = 50_000
-INTEGER_LABELS = 50  # whole numbers with at most this many different values are labels
-FLOAT_LABELS = 20  # and so are floats that are all whole, with at most this many
+SURE_LABELS = 12  # whole numbers with at most this many different values are labels
+LIKELY_LABELS = 20  # and so are those with at most this many, where each occurs often enough
+STATE_NUMBERS = 50  # and this many, if integers are the only column: they are probably the states' own numbers
+ROWS_PER_LABEL = 5  # how often that is, on average
 WAYS = "'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'"
 
 
@@ -41,8 +43,9 @@ def fit(
     """Fit a recipe to the columns of a table.
 
     ``how`` says for a column 'labels', 'quantile:K', 'edges:1,2.5,7' or 'kmeans:K' (columns with the same K are
-    clustered together). Unsaid, text, booleans and dates are labels, numbers with few different whole values too, and
-    all other numbers are cut at their quantiles into ``bins`` cells.
+    clustered together). Unsaid, text, booleans and dates are labels. So are whole numbers with at most 12 different
+    values, or with at most 20 (50 if they are integers and the only column) that have 5 rows each on average. All other
+    numbers are cut at their quantiles into ``bins`` cells.
     """
     return fit_encode(table, how, bins=bins, max_states=max_states, rng=rng)[0]
 
@@ -65,7 +68,8 @@ def fit_encode(
             raise InputError(
                 f"There is no column {name!r} to bin.{nearest(name, columns)} There are: {', '.join(columns)}."
             )
-    choices = {name: choose(name, c, (how or {}).get(name), bins, rows) for name, c in columns.items()}
+    alone = len(columns) == 1
+    choices = {name: choose(name, c, (how or {}).get(name), bins, rows, alone=alone) for name, c in columns.items()}
     axes, codes = [], []
     for group in _groups(choices):
         axis = _axis(group, columns, choices[group[0]], rng)
@@ -102,7 +106,9 @@ def parse(name: str, given: Any) -> Choice:
     raise InputError(f"I do not know how to bin {name!r} by {given!r}. Write {WAYS}.")
 
 
-def choose(name: str, values: Column, given: Any, bins: int, rows: Integers | None = None) -> Choice:
+def choose(
+    name: str, values: Column, given: Any, bins: int, rows: Integers | None = None, *, alone: bool = True
+) -> Choice:
     """Decide how a column becomes codes: as told, or by its kind and the number of its different values."""
     if given is not None:
         choice = parse(name, given)
@@ -111,10 +117,14 @@ def choose(name: str, values: Column, given: Any, bins: int, rows: Integers | No
     refuse_mixed(name, values, rows)
     if values.kind in ("text", "boolean", "date"):
         return Choice("labels")
-    limit = INTEGER_LABELS if values.kind == "integer" else FLOAT_LABELS
-    if is_whole(values) and len(values.distinct.labels) <= limit:
-        return Choice("labels")
-    return Choice("quantile", bins)
+    return Choice("labels") if is_whole(values) and _few(values, alone) else Choice("quantile", bins)
+
+
+def _few(values: Column, alone: bool) -> bool:
+    """Whether whole numbers have so few different values, for the rows there are, that each is a label."""
+    different = len(values.distinct.labels)
+    limit = STATE_NUMBERS if alone and values.kind == "integer" else LIKELY_LABELS
+    return different <= SURE_LABELS or (different <= limit and len(values) >= ROWS_PER_LABEL * different)
 
 
 def refuse_mixed(name: str, values: Column, rows: Integers | None = None) -> None:

@@ -95,7 +95,11 @@ class Recipe:
                 f"The rows have no column {missing[0]!r}, which the states are made of.{nearest(missing[0], there)} "
                 f"They have: {', '.join(there[:30])}."
             )
-        return {name: column(table[name], name) for name in self.column_names}
+        columns = {name: column(table[name], name) for name in self.column_names}
+        if len({len(values) for values in columns.values()}) > 1:
+            lengths = ", ".join(f"{name}: {len(values):,}" for name, values in columns.items())
+            raise InputError(f"Columns must have one length, a value for each row; got {lengths}.")
+        return columns
 
     def states(self, codes: list[Integers]) -> Integers:
         """State of each row from its code on each axis."""

@@ -10,6 +10,7 @@ import numpy as np
 from certeq.arrays import Booleans, Integers, Rng, generator, whole
 from certeq.discretize.recipe import Recipe
 
+FEW = 100  # rows that have a previous row in their episode; with fewer the check finds nothing either way
 ROWS = 200_000  # rows that the Markov check looks at, drawn at random where there are more
 
 
@@ -51,6 +52,8 @@ class MarkovCheck:
         """The finding in words."""
         if not self.rows:
             return ["How Markov the states are cannot be told: no row has a previous row in its episode."]
+        if self.rows < FEW:
+            return [f"There are too few rows to tell how Markov the states are ({self.rows:,}; it takes {FEW:,})."]
         share = self.excess / self.uncertainty if self.uncertainty > 0 else 0.0
         told = f"({self.rows:,} rows, excess {max(self.excess, 0):.3f} bits, p = {self.p_value:.3g})"
         if self.p_value > 0.05:

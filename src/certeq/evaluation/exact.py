@@ -53,7 +53,8 @@ def loss(
     if weights.shape[-1:] != (S,) or not np.allclose(weights.sum(axis=-1), 1, atol=1e-9):
         raise InputError(f"start needs {S} probabilities that sum to 1; got shape {weights.shape}.")
     values = _evaluate(problem, trusted, policy, threads)
-    engine = "numba" if _compiles(problem, values.shape[:-1]) else "auto"  # many policies, perhaps of few MDPs
+    many = S <= compiled.SMALL and not is_sparse(problem.model) and compiled.worth(values.shape[:-1], S)
+    engine = "numba" if many else "auto"  # many policies, perhaps of few MDPs
     lost = np.subtract(solve(transition, reward, discount, engine=engine, threads=threads).values, values, out=values)
     return np.asarray(lost @ weights if weights.ndim == 1 else (weights * lost).sum(axis=-1))
 
@@ -68,7 +69,7 @@ def _evaluate(problem: Problem, trusted: bool, policy: ArrayLike, threads: int |
             chosen = np.where(np.arange(A) == actions[..., None], 1.0, 0.0)
             return _evaluate(problem, trusted, np.where(actions[..., None] < 0, 1 / A, chosen), threads)
         batch = np.broadcast_shapes(problem.batch, actions.shape[:-1])
-        fast = not is_sparse(problem.model) and compiled.worth(batch, S)
+        fast = _compiles(problem, np.broadcast_to(actions, (*batch, S)))
         if not trusted and not (fast and S <= compiled.SMALL):  # the small kernel checks rows as it reads them
             check_rows(problem.model.dense())
         check_ends(problem)
@@ -78,6 +79,11 @@ def _evaluate(problem: Problem, trusted: bool, policy: ArrayLike, threads: int |
         check_rows(problem.model.dense())
     check_ends(problem)
     return _plain(_follow(problem, probabilities), np.zeros(S, dtype=np.int64))
+
+
+def _compiles(problem: Problem, policies: Integers | Floats) -> bool:
+    """Whether so many policies ``(..., S)`` are worth a compiled kernel."""
+    return not is_sparse(problem.model) and compiled.worth(policies.shape[:-1], problem.n_states)
 
 
 def _plain(problem: Problem, actions: Integers) -> Floats:

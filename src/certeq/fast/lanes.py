@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
 from numba.extending import lower_builtin, models, register_model, type_callable
 
@@ -190,6 +191,31 @@ def _turn(typing: Any, source: Any, of: Any, column: Any, out: Any, at: Any) -> 
 
 def _mask(positions: list[int]) -> Any:
     return ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), positions)
+
+
+@intrinsic
+def _prefetch(typing: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of a number, to have it in the second-level cache a little later."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        ask = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, ask, "llvm.prefetch.p0")
+        to_read, second_level, of_data = (ir.Constant(number, choice) for choice in (0, 2, 1))
+        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        builder.call(function, [pointer, to_read, second_level, of_data])
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp), code
+
+
+@njit(cache=True, nogil=True)
+def prefetch(source: Any, line: int) -> None:
+    """Ask for a line of ``source`` (n, m) ahead of time. Not for many at once: requests would queue up."""
+    m = source.shape[1]
+    for column in range(0, m, WIDTH):
+        _prefetch(source, line * m + column)
 
 
 @njit(cache=True, nogil=True)

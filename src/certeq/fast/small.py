@@ -23,6 +23,7 @@ from certeq.fast.lanes import (
     larger,
     largest,
     load,
+    prefetch,
     room,
     smaller,
     store,
@@ -85,6 +86,13 @@ def _fetch(first: int, stop: int, step: int, source: Any, of: Any, held: Any, w:
     if changed:
         gather(source, held, w, at)
     return changed
+
+
+@_compile
+def _ask_ahead(first: int, stop: int, half: int, source: Any, of: Any) -> None:
+    """Ask for half of the lines that the next block will fetch, while this one is worked on."""
+    for lane in range(half * WIDTH // 2, (half + 1) * WIDTH // 2):
+        prefetch(source, of[min(first + WIDTH + lane, stop - 1), 0])
 
 
 @_compile
@@ -330,7 +338,9 @@ def plan_small(
                         if not may[pair]:
                             w[(at.R + pair) * WIDTH + lane] = -np.inf
             if step == 0:
+                _ask_ahead(first, stop, 0, flat_rows, rows_of)
                 _start(w, at)
+                _ask_ahead(first, stop, 1, flat_rows, rows_of)
             else:  # one sweep from the values of the step before saves many an evaluation
                 _backup(w, at, at.V)
                 _choose(w, at, True)
@@ -380,6 +390,7 @@ def evaluate_small(
         moved = _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, at.T)
         if moved and not _rows_are_good(w, at):
             return first
+        _ask_ahead(first, stop, 0, flat_rows, rows_of)
         for step in range(steps):
             moved |= _fetch(first, stop, step, flat_reward, reward_of, held[1], w, at.R)
             moved |= _fetch(first, stop, step, flat_discount, discount_of, held[2], w, at.discount)
@@ -393,6 +404,8 @@ def evaluate_small(
                 _write_system(w, at)
                 _solve_system(w, at)
                 moved = False
+            if step == 0:
+                _ask_ahead(first, stop, 1, flat_rows, rows_of)
             for lane in range(min(WIDTH, stop - first)):
                 for s in range(S):
                     values[first + lane, step, s] = w[(at.V + s) * WIDTH + lane]

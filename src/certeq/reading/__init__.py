@@ -56,7 +56,9 @@ def read(
         marks rows after which the episode ended for good, ``truncated`` rows after which only the watching stopped.
     bins
         How columns become states or actions: a number of quantile bins for all continuous columns, or for a column
-        'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'.
+        'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'. Unsaid, whole numbers of which there are many different
+        ones, or few rows of each, are cut at their quantiles too (see `certeq.discretize.fit`), which ``Batch.notes``
+        tells.
     max_states
         More states than this are refused.
     layout
@@ -64,6 +66,7 @@ def read(
         in order of time. 'auto': explicit where there is a column for the next state.
     gaps
         In the long layout, a step in time that is not the usual one is an 'error', or 'allow' it, or 'cut' there.
+        The explicit layout has no gaps.
     limit_bytes
         Largest file that is read, and largest table that one may unpack to.
     rng

@@ -10,12 +10,12 @@ import numpy as np
 
 from certeq.arrays import Booleans, Floats, Integers, Rng, first
 from certeq.batch import ENDED, Batch
-from certeq.discretize import Recipe, fit_encode
+from certeq.discretize import Bins, Recipe, fit_encode
 from certeq.discretize.columns import Column, is_whole
 from certeq.discretize.fitting import place, refuse_mixed
 from certeq.errors import InputError, nearest
 from certeq.reading.roles import Roles
-from certeq.reading.rows import LAST, Links, explicit, long
+from certeq.reading.rows import LAST, Links, check_gaps, explicit, long
 from certeq.reading.tables import Table
 
 FLOAT_ACTIONS = 20  # more different fractions than this are amounts, not actions
@@ -49,9 +49,8 @@ def make_batch(
         rng=rng,
         rows=rows[links.row],
     )
-    recipe, state, next_state = _states(
-        links, {k: v for k, v in how.items() if k in links.states}, size, max_states, rng
-    )
+    told = {name: way for name, way in how.items() if name in links.states}
+    recipe, state, next_state = _states(links, told, size, max_states, rng)
     blank = table.n_rows - len(rows)
     return Batch(
         state,
@@ -67,7 +66,7 @@ def make_batch(
         recipe=recipe,
         action_recipe=action_recipe,
         dropped=({BLANK: blank} if blank else {}) | dict(links.dropped),
-        notes=(*table.notes, *roles.notes, *links.notes),
+        notes=(*table.notes, *roles.notes, *links.notes, *_cut(recipe, links.states, told)),
         n_rows_read=table.n_rows,
         fingerprint=table.fingerprint,
     )
@@ -90,6 +89,7 @@ def relate(
 
 def _link(table: Table, roles: Roles, gaps: str) -> tuple[dict[str, Column], Integers, Links]:
     """Columns of the rows that are not blank, the numbers of those rows, and what follows what."""
+    check_gaps(gaps)
     with ThreadPoolExecutor() as pool:  # polars and NumPy work outside Python's lock
         read = dict(zip(roles.columns, pool.map(table.__getitem__, roles.columns), strict=True))
     columns, rows = _filled(read, table.n_rows)
@@ -119,6 +119,16 @@ def _states(
         codes[links.now],
         np.where(goes_on, codes[links.then], ENDED) if not goes_on.all() else codes[links.then],
     )
+
+
+def _cut(recipe: Recipe, states: Mapping[str, Column], told: Mapping[str, Any]) -> list[str]:
+    """Say which whole numbers were cut unasked, since they might have been labels."""
+    return [
+        f"I cut {axis.column!r} at its quantiles into {axis.size} bin{'s' * (axis.size > 1)}; say "
+        f"bins={{{axis.column!r}: 'labels'}} (--bins {axis.column}=labels) to keep every value."
+        for axis in recipe.axes
+        if isinstance(axis, Bins) and axis.column not in told and is_whole(states[axis.column])
+    ]
 
 
 def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], Integers]:

@@ -43,6 +43,8 @@ def resolve(source: Any) -> Path:
 
 def read_file(path: Path, limit_bytes: int) -> tuple[Any, bool, str]:
     """Read a table file: a polars DataFrame, whether it came from text, and the SHA-256 of the file."""
+    if path.is_dir():
+        raise InputError(f"{path.name or path} is a folder. Give the name of a table file inside it.")
     suffix = _format(path)
     reader = READERS.get(suffix)
     if reader is None:

@@ -15,10 +15,11 @@ WORDS = {  # lower case, separators left out; the first that is there wins
         nextcluster""",
     "action": """action actions a act actiontaken actionid actionname treatment intervention decision therapy drug
         medication arm choice dose dosage""",
-    "reward": "reward rewards r rew rwd immediatereward outcome utility payoff score",
+    "reward": "reward rewards r rew rwd immediatereward outcome utility benefit payoff score",
     "episode": """episode episodeid ep episodenumber trajectory trajectoryid traj trajid icustayid icustay stayid stay
         hadmid encounter encounterid admission admissionid session sessionid patient patientid patientnumber patno
-        subject subjectid participant participantid person personid user userid customer customerid run runid id""",
+        pt ptno ptid mrn subject subjectid participant participantid person personid user userid customer customerid
+        run runid id""",
     "time": """time t timestep step steps timeindex stepid stepindex tick visit visitnumber period round bloc block
         month months week weeks day days hour hours minute minutes year date datetime timestamp charttime""",
     "done": "done terminated terminal terminals terminations isterminal terminate ended dead died death",
@@ -26,6 +27,7 @@ WORDS = {  # lower case, separators left out; the first that is there wins
     "state": "state states s obs observation observations currentstate fromstate cell cluster",
 }
 SPELLINGS = {role: tuple(words.split()) for role, words in WORDS.items()}
+SEVERAL = ("state", "next_state", "action")  # roles that several columns may have together
 SINGLE = ("reward", "episode", "time", "done", "truncated")  # roles of one column
 INDEX = ("", "index", "unnamed0", "level0", "rownumber", "rowid", "row", "rownames")  # numbers of rows, not states
 LATER = re.compile(r"^next[_ .]|[_ .]next$|['′]$", re.IGNORECASE)  # belongs to the next row, whatever it is
@@ -180,15 +182,29 @@ def _told(role: str, given: Any, names: Sequence[str]) -> tuple[str, ...] | None
     """Read what was said about a role: None for nothing, () for "there is none", else its columns."""
     if given is None:
         return None
-    if given is False or (given == "none" and "none" not in names):
+    if given is False or (isinstance(given, str) and given == "none" and "none" not in names):
         return ()
-    columns = (given,) if isinstance(given, str) else tuple(given)
-    if role not in ("state", "next_state", "action") and len(columns) != 1:
+    columns = _names(role, given, names)
+    if role not in SEVERAL and len(columns) != 1:
         raise InputError(f"{role} is one column; got {len(columns)}.")
     for name in columns:
         if name not in names:
             close = nearest(str(name), names)
             raise InputError(f"There is no column {name!r} to be the {_role(role)}.{close} {_columns(names)}")
+    return columns
+
+
+def _names(role: str, given: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """Read the name of a column, or several."""
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    columns = tuple(given) if several else (given,)
+    for name in columns:
+        if not isinstance(name, str):
+            wanted = "the name of a column, or several" if role in SEVERAL else "the name of a column"
+            raise InputError(
+                f"{role} must be {wanted}, as text; got {name!r}.{nearest(str(name), names)} {_columns(names)} Where "
+                f"there is none, say {role}=False."
+            )
     return columns
 
 
@@ -201,7 +217,9 @@ def _spelled(role: str, free: Sequence[str]) -> str | None:
 
 def _not_found(role: str, names: Sequence[str]) -> InputError:
     option = role.replace("_", "-")
-    also = " If rewards are known and will be given later, say reward=False." if role == "reward" else ""
+    also = ""
+    if role == "reward":
+        also = " If rewards are known, say reward=False and give them later, or give --reward-table FILE."
     return InputError(
         f"I cannot tell which column is the {_role(role)}. Say it with {role}= (--{option} on the command line).{also} "
         f"{_columns(names)}"

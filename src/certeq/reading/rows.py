@@ -12,12 +12,13 @@ from certeq.arrays import Booleans, Integers, first
 from certeq.batch import ENDED
 from certeq.discretize.columns import Column, pool, text_dates, text_flags
 from certeq.discretize.fitting import place
-from certeq.errors import InputError
+from certeq.errors import InputError, nearest
 from certeq.reading.roles import Roles
 
 LAST = "last row of an episode without a next state"
 NO_ACTION = "row without an action"
 BEFORE_GAP = "row before a gap in time"
+GAPS = ("error", "allow", "cut")
 
 
 @dataclass(frozen=True)
@@ -141,10 +142,14 @@ class _Teller:
         )
 
 
+def check_gaps(gaps: str) -> None:
+    """Refuse a word about gaps that means nothing, also where the layout has no gaps."""
+    if gaps not in GAPS:
+        raise InputError(f"gaps must be 'error', 'allow' or 'cut'; got {gaps!r}.{nearest(gaps, GAPS)}")
+
+
 def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Teller) -> Booleans:
     """Which rows are followed by a gap; a difference between times that is not the usual one."""
-    if gaps not in ("error", "allow", "cut"):
-        raise InputError(f"gaps must be 'error', 'allow' or 'cut'; got {gaps!r}.")
     far = np.zeros(len(clock), dtype=bool)
     at = np.flatnonzero(follows)
     step = clock[at + 1] - clock[at]

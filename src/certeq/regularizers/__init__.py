@@ -7,7 +7,7 @@ command line, its settings are checked, and the contract test holds it to the la
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from certeq.arrays import ArrayLike
@@ -22,7 +22,7 @@ from certeq.regularizers.none import none
 from certeq.regularizers.shrinkage import Shrinkage
 from certeq.regularizers.uniform import uniform_blend, uniform_prior
 
-__all__ = ["DEFAULT", "REGULARIZERS", "Shrinkage", "settings_of", "shrink"]
+__all__ = ["DEFAULT", "REGULARIZERS", "Shrinkage", "check_settings", "settings_of", "shrink"]
 
 REGULARIZERS: dict[str, Callable[..., Shrinkage]] = {
     "none": none,
@@ -45,6 +45,15 @@ def settings_of(regularizer: str) -> tuple[str, ...]:
     return tuple(inspect.signature(REGULARIZERS[regularizer]).parameters)[1:]
 
 
+def check_settings(regularizer: str, settings: Iterable[str]) -> None:
+    """Raise if a regularizer has no setting of one of these names."""
+    named = [name for name in settings_of(regularizer) if name != "discount"]
+    for name in settings:
+        if name not in named:
+            takes = f"It takes: {', '.join(named)}." if named else "It takes none."
+            raise InputError(f"{regularizer!r} has no setting {name!r}.{nearest(name, named)} {takes}")
+
+
 def shrink(
     counts: Counts | ArrayLike | Any,
     regularizer: str = DEFAULT,
@@ -59,12 +68,7 @@ def shrink(
     array([[0.2],
            [0.5]])
     """
-    known = settings_of(regularizer)
-    for name in settings:
-        if name not in known or name == "discount":
-            named = [n for n in known if n != "discount"]
-            takes = f"It takes: {', '.join(named)}." if named else "It takes none."
-            raise InputError(f"{regularizer!r} has no setting {name!r}.{nearest(name, named)} {takes}")
-    if discount is not None and "discount" in known:
+    check_settings(regularizer, settings)
+    if discount is not None and "discount" in settings_of(regularizer):
         settings["discount"] = discount
     return REGULARIZERS[regularizer](as_counts(counts), **settings)

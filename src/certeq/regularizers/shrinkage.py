@@ -75,6 +75,11 @@ def prior_weight(
 
     A strength ε means M = ε/(1 - ε)·c̄ with c̄ the data set's mean visits per pair: a pair with c̄ visits gets weight ε.
     """
+    if magnitude is None and strength is None and planning_discount is None:
+        raise InputError(
+            f"{name} needs either strength= (between 0 and 1), magnitude= (pseudo-observations of each pair) or "
+            "planning_discount= (at most the discount)."
+        )
     if magnitude is None:
         epsilon = strength_of(name, strength, planning_discount, discount)
         together(strength=epsilon.shape, counts=counts.batch)
