@@ -273,7 +273,7 @@ def test_new_rows_without_a_column_are_told_which():
         recipe.encode({"Dose": ["low"], "age": [1]})
     with pytest.raises(InputError, match="no column 'dose'"):
         recipe.explain({"age": [1]}, 0)
-    with pytest.raises(InputError, match="one length.*dose: 2, age: 1"):
+    with pytest.raises(InputError, match=r"one length.*dose: 2, age: 1"):
         recipe.encode({"dose": ["low", "low"], "age": [1]})
 
 

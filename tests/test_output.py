@@ -41,8 +41,11 @@ def test_what_is_there_is_not_overwritten_unless_that_is_asked_for(tmp_path):
 def test_being_in_the_way_is_noticed_before_any_work(tmp_path):
     check_free([tmp_path / "x"], force=False)
     with pytest.raises(InputError, match="there already"):
-        check_free([tmp_path], force=False)
-    check_free([tmp_path], force=True)
+        check_free([tmp_path], force=True)  # a folder is never overwritten
+    (tmp_path / "y").write_text("old")
+    with pytest.raises(InputError, match="there already"):
+        check_free([tmp_path / "y"], force=False)
+    check_free([tmp_path / "y"], force=True)
 
 
 def test_a_name_that_is_too_long_is_an_error_in_words(tmp_path):

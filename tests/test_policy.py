@@ -144,7 +144,7 @@ def test_no_rows_get_no_advice():
 
 
 def test_columns_of_different_lengths_are_refused():
-    with pytest.raises(InputError, match="one length.*ward: 2, pressure: 1"):
+    with pytest.raises(InputError, match=r"one length.*ward: 2, pressure: 1"):
         STEADY.act({"ward": ["A", "B"], "pressure": [95.0]})
 
 
@@ -283,9 +283,10 @@ def test_a_damaged_file_is_an_error_in_words(content, says, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("number", [10**400, 10**5000])
+@pytest.mark.parametrize("digits", [400, 5000])
 @pytest.mark.parametrize("field", ["version", "horizon", "advice", "action_values", "actions", "states", "settings"])
-def test_numbers_too_long_to_print_are_errors_in_words(field, number):
+def test_numbers_too_long_to_print_are_errors_in_words(field, digits):
+    number = 10**digits
     for value in (number, [number], [[number] * 2] * 7):
         with pytest.raises(InputError):
             Policy.from_json(edited(**{field: value}))

@@ -226,7 +226,8 @@ def entries(kernel: Kernel, state: Integers, action: Integers, next_state: Integ
 def _at(array: Floats, state: Integers, action: Integers, *rest: Integers) -> Floats:
     """Entries of ``(..., S or 1, A or 1, ...)`` at some pairs."""
     s_axis, a_axis = array.shape[array.ndim - 2 - len(rest) :][:2]
-    return np.asarray(array[..., _on(s_axis, state), _on(a_axis, action), *rest])
+    places: tuple[Any, ...] = (..., _on(s_axis, state), _on(a_axis, action), *rest)
+    return np.asarray(array[places])
 
 
 def _on(axis: int, index: Integers) -> Integers:

@@ -59,6 +59,6 @@ def test_a_great_many_data_lead_to_a_good_policy_by_any_sampler(name):
         sampling.equal_pairs(mdp, 400, rng=2),
         sampling.trajectories(mdp, 20 * S * A, 20, start=uniform, rng=3),
     ):
-        policy = plan(tally(batch), mdp.reward, mdp.discount).policy
+        policy = plan(tally(batch), mdp.reward, mdp.discount, regularizer="least_mse").policy
         scale = loss(mdp.transition, mdp.reward, mdp.discount, np.full((S, A), 1 / A))
         assert loss(mdp.transition, mdp.reward, mdp.discount, policy) < 0.1 * scale

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from certeq import REGULARIZERS, Batch, Counts, InputError, plan, shrink, tally
@@ -26,6 +27,7 @@ EXAMPLES = {
     "evidence": [{}, {"structures": ["all"]}, {"target": SHARED}, {"odds": 1.0}],
 }
 CASES = [(name, settings) for name in REGULARIZERS for settings in EXAMPLES.get(name, [])]
+few = hypothesis_settings(max_examples=15)  # for each of the many cases
 each_case = pytest.mark.parametrize(("name", "settings"), CASES)
 GAMMA = 0.9
 
@@ -58,6 +60,7 @@ def rewards_for(table, seed):
 
 
 @each_case
+@few
 @given(table=counts())
 def test_weights_are_shares_one_for_each_pair(name, settings, table):
     weight = weights_of(table, name, settings)
@@ -67,6 +70,7 @@ def test_weights_are_shares_one_for_each_pair(name, settings, table):
 
 
 @each_case
+@few
 @given(table=counts())
 def test_rows_of_the_model_are_distributions_that_may_lack_mass(name, settings, table):
     rows = np.broadcast_to(model_of(table, name, settings).transition.dense(), table.transitions.shape)
@@ -75,6 +79,7 @@ def test_rows_of_the_model_are_distributions_that_may_lack_mass(name, settings, 
 
 
 @each_case
+@few
 @given(table=counts())
 def test_without_visits_a_learned_weight_is_1_and_a_constant_one_is_what_it_is(name, settings, table):
     found = shrink(table, name, discount=GAMMA, **fitted(settings, table))
@@ -85,6 +90,7 @@ def test_without_visits_a_learned_weight_is_1_and_a_constant_one_is_what_it_is(n
 
 
 @each_case
+@few
 @given(table=counts())
 def test_without_visits_the_row_does_not_pretend_to_be_data(name, settings, table):
     """It is the target where the weight is learned, and the blend of uniform row and target where it is constant."""
@@ -97,6 +103,7 @@ def test_without_visits_the_row_does_not_pretend_to_be_data(name, settings, tabl
 
 
 @each_case
+@few
 @given(table=counts(), seed=SEEDS)
 def test_sparse_counts_have_the_weights_and_expectations_of_dense_ones(name, settings, table, seed):
     np.testing.assert_allclose(
@@ -165,6 +172,7 @@ def test_the_counts_are_left_as_they_were(name, settings):
 
 
 @each_case
+@few
 @given(table=counts(), seed=SEEDS)
 def test_renaming_states_and_actions_renames_the_plan(name, settings, table, seed):
     rng = np.random.default_rng(seed)
@@ -185,6 +193,7 @@ def test_renaming_states_and_actions_renames_the_plan(name, settings, table, see
 
 
 @each_case
+@few
 @given(seed=SEEDS)
 def test_the_order_of_the_rows_does_not_matter(name, settings, seed):
     rng = np.random.default_rng(seed)
@@ -250,6 +259,7 @@ def test_an_unknown_regularizer_is_refused_with_the_nearest_name():
 
 @pytest.mark.parametrize("form", ["dense", "sparse", "by state", "by action"])
 @pytest.mark.parametrize("name", ["expert_prior", "least_mse"])
+@few
 @given(seed=SEEDS, ended=st.booleans())
 def test_a_target_may_come_in_any_form_that_says_the_same(name, form, seed, ended):
     rng = np.random.default_rng(seed)

@@ -137,6 +137,14 @@ def test_a_tie_between_different_ways_to_the_same_value_is_seen(method):
 
 
 @each_method
+def test_where_nothing_is_ever_earned_every_action_is_tied(method):
+    found = solve(TWO, np.zeros((2, 2)), 0.9, method=method)
+    assert found.tied.all()
+    assert found.ties() == [(0,), (1,)]
+    assert found.policy.tolist() == [0, 0]
+
+
+@each_method
 def test_ties_of_a_batch_name_the_element(method):
     found = solve(TWO, np.array([[[0, 0.5], [1, 0]], [[1, 1], [1, 1]]]), 0.5, method=method)
     assert found.ties() == [(1, 0), (1, 1)]

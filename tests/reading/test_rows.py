@@ -173,7 +173,7 @@ def test_a_gap_is_refused_allowed_or_cut():
 
 def test_a_word_about_gaps_is_checked_in_the_explicit_layout_too():
     rows = {"state": ["A", "B"], "action": ["x", "y"], "reward": [0, 1], "next_state": ["B", "A"]}
-    with pytest.raises(InputError, match="gaps must be 'error', 'allow' or 'cut'; got 'alow'. Did you mean 'allow'"):
+    with pytest.raises(InputError, match=r"gaps must be 'error', 'allow' or 'cut'; got 'alow'\. Did you mean 'allow'"):
         read(rows, gaps="alow")
     assert len(read(rows, gaps="cut")) == 2
 
