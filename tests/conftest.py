@@ -1,8 +1,12 @@
-"""Hypothesis settings for the whole suite; in CI every run draws the same examples."""
+"""Hypothesis settings for the whole suite; in CI every run draws the same examples.
+
+``HYPOTHESIS_PROFILE=thorough`` draws many more, for an occasional long look.
+"""
 
 import os
 
 from hypothesis import settings
 
 settings.register_profile("default", deadline=None, max_examples=50, derandomize=bool(os.environ.get("CI")))
-settings.load_profile("default")
+settings.register_profile("thorough", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -58,7 +58,7 @@ def write_files(files: Mapping[Path, str | bytes], *, force: bool = False) -> No
 def _write_aside(path: Path, content: str | bytes) -> Path:
     """Write next to the final place, under a hidden temporary name, with the usual permissions."""
     data = content.encode("utf-8") if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(prefix=".certeq-", dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=_hidden(path), dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -77,13 +77,18 @@ def _keep(path: Path) -> Path | None:
     """Keep what is there under another name, so that it can come back."""
     if not path.exists():
         return None
-    aside = Path(tempfile.mkdtemp(prefix=".certeq-", dir=path.parent))
+    aside = Path(tempfile.mkdtemp(prefix=_hidden(path), dir=path.parent))
     aside.rmdir()
     try:
         aside.hardlink_to(path)
     except OSError:  # a file system without hard links
         shutil.copy2(path, aside)
     return aside
+
+
+def _hidden(path: Path) -> str:
+    """How temporary names begin: they tell what they were for, should a run be killed."""
+    return f".{path.name[:80]}."
 
 
 def _unwritable(path: Path, error: OSError | UnicodeEncodeError) -> InputError:

@@ -41,7 +41,8 @@ class Plan:
         early = int(np.size(self.converged) - np.sum(self.converged))
         if not early:
             return "optimal"
-        return f"stopped early: {early} of {np.size(self.converged)} plans reached the iteration limit; see bound"
+        which = f"{early} of {np.size(self.converged)} plans"
+        return f"stopped early: {which} reached the iteration limit, or what rounding allows; see bound"
 
     @cached_property
     def action_values(self) -> Floats:

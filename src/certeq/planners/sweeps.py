@@ -16,6 +16,7 @@ from certeq.planners.backup import backup, chosen, greedy, policy_operator, poli
 from certeq.planners.episodic import longest
 from certeq.planners.problem import Problem, Solution
 
+PATIENCE = 100  # sweeps, and one for each state, after which an error that does not fall is rounding and stays
 PARTIAL_SWEEPS = 20  # of policy evaluation between two improvements of modified policy iteration
 
 
@@ -40,6 +41,8 @@ def _sweep(problem: Problem, tolerance: float, max_iterations: int, partial: int
     final, certified = values.copy(), np.full(batch, np.inf)
     iterations = np.zeros(batch, dtype=np.int64)
     running = np.ones(batch, dtype=bool)
+    stuck = np.zeros(batch, dtype=bool)
+    least, since = np.full(batch, np.inf), np.zeros(batch, dtype=np.int64)
     for iteration in range(1, max_iterations + 1):
         q = backup(model, reward, discount, allowed, values)
         best = q.max(axis=-1)
@@ -51,13 +54,16 @@ def _sweep(problem: Problem, tolerance: float, max_iterations: int, partial: int
         final = np.where(running[..., None], estimate, final)
         certified = np.where(running, error, certified)
         iterations[running] = iteration
-        running = running & (error > tolerance * np.maximum(np.abs(estimate).max(axis=-1), 1e-300))
+        since = np.where(error < least, 0, since + 1)
+        least = np.minimum(error, least)
+        stuck |= running & (since > PATIENCE + S)
+        running = running & ~stuck & (error > tolerance * np.maximum(np.abs(estimate).max(axis=-1), 1e-300))
         if not running.any():
             break
         values = np.where(running[..., None], _evaluate_partly(problem, greedy(q), best, partial), values)
     q = backup(model, reward, discount, allowed, final)
     residual = np.abs(q.max(axis=-1) - final).max(axis=-1)
-    return Solution(greedy(q, certified), final, iterations, residual, ~running, certified)
+    return Solution(greedy(q, certified), final, iterations, residual, ~(running | stuck), certified)
 
 
 def _evaluate_partly(problem: Problem, policy: Integers, values: Floats, sweeps: int) -> Floats:
