@@ -150,7 +150,8 @@ def test_nothing_written_says_whose_machine_it_was(everything):
             text = path.read_text("utf-8")
             assert str(everything.out) not in text
             assert sys.prefix not in text
-            assert not platform.node() or platform.node() not in text
+            if len(platform.node()) > 3:  # shorter names turn up by chance in pictures
+                assert not re.search(rf"\b{re.escape(platform.node())}\b", text)
 
 
 def test_the_list_has_names_titles_and_claims():
