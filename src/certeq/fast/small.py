@@ -54,6 +54,7 @@ class Places(NamedTuple):
     F: int  # (GS, GA): expected value after each target row
     B: int  # (S,): best Q
     P: int  # (S,): policy, as floats
+    L: int  # (S,): lowest tied actions, likewise
     V: int  # (N,)
     M: int  # (N, N + 1): a linear system, right-hand side last
     discount: int
@@ -66,10 +67,10 @@ def _places(S: int, A: int, GS: int, GA: int) -> Places:
     G = pairs * S
     weight = G + targets * S
     R, Q, F = weight + pairs, weight + 2 * pairs, weight + 3 * pairs
-    B, P, V = F + targets, F + targets + S, F + targets + 2 * S
+    B, P, L, V = F + targets, F + targets + S, F + targets + 2 * S, F + targets + 3 * S
     M = V + N
     discount = M + N * (N + 1)
-    return Places(S, A, N, GS, GA, 0, G, weight, R, Q, F, B, P, V, M, discount, discount + 1)
+    return Places(S, A, N, GS, GA, 0, G, weight, R, Q, F, B, P, L, V, M, discount, discount + 1)
 
 
 @_compile
@@ -158,11 +159,10 @@ def _backup(w: Any, at: Places, V: int) -> None:
 
 
 @_compile
-def _choose(w: Any, at: Places, stay: bool) -> Any:
-    """Make the policy greedy for Q. Returns the lanes in which it changed (1 or 0).
+def _choose(w: Any, at: Places) -> Any:
+    """Improve the policy P by Q, and note the lowest tied actions, L. Returns the lanes in which P changed (1 or 0).
 
-    With ``stay`` an action is left only for one that is better by more than rounding, so that the iteration must end.
-    Without it the lowest tied action is taken.
+    P leaves an action only for one that is better by more than rounding, so that the iteration must end.
     """
     S, A = at.S, at.A
     zero, one, never = fill(0.0), fill(1.0), fill(-np.inf)
@@ -171,22 +171,21 @@ def _choose(w: Any, at: Places, stay: bool) -> Any:
         q = load(w, at.Q + pair)
         high = larger(q, high)
         low = smaller(where_greater(q, never, q, fill(np.inf)), low)  # what is not allowed has no say
-    near = fill(ROUNDING) * larger(high, zero - low)  # the larger of |low| and |high|
-    if not stay:
-        near = near + fill(TIE) * (high - low)
+    rounding = fill(ROUNDING) * larger(high, zero - low)  # the larger of |low| and |high|
+    tie = fill(TIE) * (high - low) + rounding
     changed = zero
     for s in range(S):
-        enough = load(w, at.B + s) - near
-        old = load(w, at.P + s)
-        new, held = old, never
+        best, old = load(w, at.B + s), load(w, at.P + s)
+        new, lowest, held = old, old, never
         for a in range(A - 1, -1, -1):
             q, number = load(w, at.Q + s * A + a), fill(float(a))
-            new = where_greater(enough, q, new, number)
+            new = where_greater(best - rounding, q, new, number)
+            lowest = where_greater(best - tie, q, lowest, number)
             held = where_equal(old, number, q, held)
-        if stay:
-            new = where_greater(enough, held, new, old)
+        new = where_greater(best - rounding, held, new, old)
         changed = where_equal(new, old, changed, one)
         store(w, at.P + s, new)
+        store(w, at.L + s, lowest)
     return changed
 
 
@@ -230,7 +229,7 @@ def _write_system(w: Any, at: Places) -> None:
 
 @_compile
 def _solve_system(w: Any, at: Places) -> None:
-    """V = solution of M by elimination, two rows and two columns at a time: half the reading, writing and dividing."""
+    """V = solution of M by elimination in blocks of 2 x 2, which takes half the reading, writing and dividing."""
     N, M, V = at.N, at.M, at.V
     C = N + 1
     for k in range(0, N, 2):
@@ -243,12 +242,16 @@ def _solve_system(w: Any, at: Places) -> None:
         store(w, upper + k + 1, b)
         store(w, lower + k, c)
         store(w, lower + k + 1, d)
-        for i in range(k + 2, N):
-            row = M + i * C
-            x, y = load(w, row + k), load(w, row + k + 1)
-            x, y = x * a + y * c, x * b + y * d
+        for i in range(k + 2, N, 2):
+            here, there = M + i * C, M + (i + 1) * C
+            x, y = load(w, here + k), load(w, here + k + 1)
+            here_upper, here_lower = x * a + y * c, x * b + y * d
+            x, y = load(w, there + k), load(w, there + k + 1)
+            there_upper, there_lower = x * a + y * c, x * b + y * d
             for j in range(k + 2, C):
-                store(w, row + j, load(w, row + j) - x * load(w, upper + j) - y * load(w, lower + j))
+                x, y = load(w, upper + j), load(w, lower + j)
+                store(w, here + j, load(w, here + j) - here_upper * x - here_lower * y)
+                store(w, there + j, load(w, there + j) - there_upper * x - there_lower * y)
     for k in range(N - 2, -1, -2):
         upper, lower = M + k * C, M + (k + 1) * C
         x, y = load(w, upper + N), load(w, lower + N)
@@ -271,7 +274,7 @@ def _start(w: Any, at: Places) -> None:
         store(w, at.P + s, fill(0.0))
     for _ in range(START_SWEEPS):
         _backup(w, at, at.B)
-    _choose(w, at, False)
+    _choose(w, at)
 
 
 @_compile
@@ -343,22 +346,21 @@ def plan_small(
                 _ask_ahead(first, stop, 1, flat_rows, rows_of)
             else:  # one sweep from the values of the step before saves many an evaluation
                 _backup(w, at, at.V)
-                _choose(w, at, True)
+                _choose(w, at)
             rounds = fill(1.0)
             for iteration in range(max_iterations):
                 _write_system(w, at)
                 _solve_system(w, at)
                 _backup(w, at, at.V)
-                changed = _choose(w, at, True)
+                changed = _choose(w, at)
                 rounds = where_equal(changed, fill(1.0), fill(iteration + 2.0), rounds)
                 if largest(changed) == 0.0:
                     break
-            _choose(w, at, False)
             store(answer, 0, rounds)
             store(answer, 1, _residual(w, at))
             for lane in range(min(WIDTH, stop - first)):
                 for s in range(S):
-                    policy[first + lane, step, s] = np.int32(w[(at.P + s) * WIDTH + lane])
+                    policy[first + lane, step, s] = np.int32(w[(at.L + s) * WIDTH + lane])
                     values[first + lane, step, s] = w[(at.V + s) * WIDTH + lane]
                 iterations[first + lane, step] = np.int64(answer[lane])
                 residual[first + lane, step] = answer[WIDTH + lane]
