@@ -24,7 +24,7 @@ LAYERS = [  # high to low; rooms on one line know nothing of one another
     {"unvisited"},
     {"targets", "weights"},
     {"evidence", "moments"},
-    {"counts", "mdp", "rewards"},
+    {"binning", "counts", "mdp", "rewards"},
     {"batch", "kernel"},
     {"discretize"},
     {"fast"},

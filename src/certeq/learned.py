@@ -12,9 +12,9 @@ import numpy as np
 import certeq
 from certeq.arrays import ArrayLike, Floats, floats, within
 from certeq.batch import Batch
+from certeq.binning import binning_report
 from certeq.certainty import Model, estimate
 from certeq.counts import Counts, tally
-from certeq.discretize import binning_report
 from certeq.errors import InputError
 from certeq.planners import FinitePlan, Plan, solve, solve_finite
 from certeq.planners.episodic import check_ends

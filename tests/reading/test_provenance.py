@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from certeq.batch import Batch
-from certeq.discretize import binning_report, fit
+from certeq.binning import binning_report
+from certeq.discretize import fit
 from certeq.errors import InputError
 from certeq.reading import columns, read
 

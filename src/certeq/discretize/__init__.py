@@ -5,21 +5,16 @@ from certeq.discretize.columns import Column
 from certeq.discretize.containers import column
 from certeq.discretize.fitting import MAX_STATES, fit, fit_encode
 from certeq.discretize.recipe import Recipe
-from certeq.discretize.report import BinningReport, MarkovCheck, binning_report, markov_check
 
 __all__ = [
     "MAX_STATES",
     "Axis",
-    "BinningReport",
     "Bins",
     "Clusters",
     "Column",
     "Labels",
-    "MarkovCheck",
     "Recipe",
-    "binning_report",
     "column",
     "fit",
     "fit_encode",
-    "markov_check",
 ]

@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from certeq.arrays import Booleans, Integers, Rng, generator, whole
-from certeq.discretize.recipe import Recipe
+from certeq.batch import Batch
 
 FEW = 100  # rows that have a previous row in their episode; with fewer the check finds nothing either way
 ROWS = 200_000  # rows that the Markov check looks at, drawn at random where there are more
-
-
-class Rows(Protocol):
-    """What this room needs to see of a `certeq.batch.Batch`, which lives above it."""
-
-    @property
-    def state(self) -> Integers: ...  # noqa: D102
-    @property
-    def action(self) -> Integers: ...  # noqa: D102
-    @property
-    def next_state(self) -> Integers: ...  # noqa: D102
-    @property
-    def n_states(self) -> int: ...  # noqa: D102
-    @property
-    def episode(self) -> Integers | None: ...  # noqa: D102
-    @property
-    def time(self) -> Integers | None: ...  # noqa: D102
-    @property
-    def recipe(self) -> Recipe | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -64,7 +44,7 @@ class MarkovCheck:
         ]
 
 
-def markov_check(batch: Rows, *, permutations: int = 200, rng: Rng = 0) -> MarkovCheck:
+def markov_check(batch: Batch, *, permutations: int = 200, rng: Rng = 0) -> MarkovCheck:
     """Ask whether the previous state still predicts the next one, given the current state and action.
 
     The conditional mutual information I(next; previous | state, action) over consecutive rows is compared with what
@@ -101,7 +81,7 @@ def markov_check(batch: Rows, *, permutations: int = 200, rng: Rng = 0) -> Marko
     )
 
 
-def consecutive(batch: Rows) -> tuple[Integers, Integers]:
+def consecutive(batch: Batch) -> tuple[Integers, Integers]:
     """Rows that follow one another within an episode: (previous row, row), by time, or as they stand."""
     if batch.episode is None:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -183,7 +163,7 @@ class BinningReport:
         return [f"{seen}.", spread, *(self.markov.lines() if self.markov else [])]
 
 
-def binning_report(batch: Rows, *, permutations: int = 200, rng: Rng = 0) -> BinningReport:
+def binning_report(batch: Batch, *, permutations: int = 200, rng: Rng = 0) -> BinningReport:
     """Report what the binning does: cells used, rows in each, and, where episodes are known, how Markov it looks.
 
     With ``permutations=0`` the last is left out.
