@@ -25,7 +25,7 @@ class Contender:
     """Somebody who does the work, or the first part of it."""
 
     name: str
-    run: Callable[[], Result]
+    run: Callable[[], Result | None]
     part: float = 1.0  # share of the work that a run does
     threads: int = 1
 
@@ -39,8 +39,10 @@ def race(contenders: list[Contender], rounds: int) -> tuple[dict[str, np.ndarray
             clock = process_time if contender.threads == 1 else perf_counter
             contender.run()
             start = clock()
-            results[contender.name] = contender.run()
+            result = contender.run()
             times[contender.name].append((clock() - start) / contender.part)
+            if result is not None:
+                results[contender.name] = result
     return {name: np.array(seconds) for name, seconds in times.items()}, results
 
 
