@@ -23,6 +23,7 @@ from certeq.kernel import Rows, SparseRows
 
 STRUCTURES = ("all", "action", "state", "pair")
 ODDS = 10.0  # of one magnitude for all pairs, against each of the other structures
+# SPREAD and the center N / 2 were chosen by looking at losses: docs/decisions/0007-evidence-prior.md
 SPREAD = 2.5  # standard deviation of log M around log(N / 2) before any data
 POINTS = 33  # of the grid, over eight units of log M to either side
 
