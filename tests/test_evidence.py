@@ -9,9 +9,9 @@ from scipy.special import gammaln
 from scipy.stats import dirichlet_multinomial
 
 from certeq import Counts, InputError, environment, sampling, tally
-from certeq.evidence import ODDS, POINTS, SPREAD, STRUCTURES, learn_magnitudes
+from certeq.evidence import ODDS, POINTS, SPREAD, STRUCTURES, draw_magnitudes, learn_magnitudes
 from certeq.fast.dirichlet import log_rising
-from certeq.kernel import Rows
+from certeq.kernel import Mixture, Rows
 from strategies import SEEDS, as_sparse, counts, element, random_counts
 
 
@@ -159,3 +159,47 @@ def test_river_swim_is_seen_to_differ_by_action():
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(InputError, match=message):
         learn_magnitudes(random_counts(1, 2, 2), **settings)
+
+
+@given(table=counts(S=st.integers(1, 3), A=st.integers(1, 2)))
+def test_drawn_magnitudes_average_to_the_weights(table):
+    """Monte Carlo: the mean of M/(M + c) over draws of M is the weight, to its standard error."""
+    drawn = draw_magnitudes(table, 2000, rng=1)
+    share = drawn / (drawn + table.visits)
+    error = share.std(axis=0) / np.sqrt(2000) + 1e-12
+    assert (np.abs(share.mean(axis=0) - learn_magnitudes(table).weight) < 5 * error).all()
+
+
+def test_draws_depend_on_the_seed_alone_and_share_magnitudes_within_a_group():
+    table = random_counts(3, 4, 2)
+    one = draw_magnitudes(table, 50, rng=7, structures=["action"])
+    np.testing.assert_array_equal(one, draw_magnitudes(table, 50, rng=7, structures=["action"]))
+    assert (one == one[:, :1]).all()
+    assert (one[:, 0, 0] != one[:, 0, 1]).any()
+
+
+def test_a_large_data_set_is_read_in_blocks_without_changing_the_weights(monkeypatch):
+    table = as_sparse(random_counts(11, 40, 2, ended=True))
+    whole = learn_magnitudes(table, groups={"halves": (np.arange(40) < 20)[:, None]})
+    monkeypatch.setattr("certeq.evidence.BLOCK", 3)
+    parts = learn_magnitudes(table, groups={"halves": (np.arange(40) < 20)[:, None]}, threads=1)
+    np.testing.assert_allclose(parts.weight, whole.weight, atol=1e-13)
+    np.testing.assert_allclose(parts.log_evidence, whole.log_evidence, rtol=1e-13)
+    many = learn_magnitudes(table, groups={"halves": (np.arange(40) < 20)[:, None]}, threads=5)
+    np.testing.assert_array_equal(many.weight, parts.weight)
+
+
+@given(seed=SEEDS)
+def test_each_data_set_may_have_its_own_target(seed):
+    table = random_counts(seed, 3, 2, batch=(4,), ended=True)
+    rows = np.random.default_rng(seed).dirichlet(np.ones(4), size=(4, 3, 1))[..., :3]
+    together = learn_magnitudes(table, Rows(rows))
+    for d in range(4):
+        np.testing.assert_allclose(together.weight[d], learn_magnitudes(element(table, d), Rows(rows[d])).weight)
+
+
+@given(seed=SEEDS, share=st.sampled_from([0.0, 1e-300, 1e-6, 0.5, 1.0]))
+def test_a_target_that_is_a_mixture_is_the_written_out_one(seed, share):
+    table = random_counts(seed, 3, 2, ended=True)
+    mix = Mixture(Rows(np.eye(3)[:, None]), np.full((3, 1), share), Rows(np.full((1, 1, 3), 0.25)))
+    np.testing.assert_allclose(learn_magnitudes(table, mix).weight, learn_magnitudes(table, Rows(mix.dense())).weight)

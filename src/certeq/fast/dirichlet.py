@@ -6,7 +6,7 @@ with counts c under a Dirichlet prior of magnitude M and mean q is, up to the mu
     Γ(M) / Γ(M + Σc) · Π Γ(Mq + c) / Γ(Mq),
 
 a product of rising factorials Γ(x + c)/Γ(x) = x(x + 1)···(x + c - 1). Plain twin: scipy's Dirichlet-multinomial, in
-tests/paper/test_evidence.py.
+tests/test_evidence.py.
 """
 
 from __future__ import annotations
@@ -102,87 +102,135 @@ def _posterior(likelihood: Any, prior: Any) -> float:
 
 
 @_compile
-def weigh(
+def _tables(magnitudes: Any, share: float) -> Any:
+    """Look-up tables for small counts: rising factorials of M·share and of M, and M/(M + c)."""
+    G = len(magnitudes)
+    table, totals, weights = np.zeros((TABLE, G)), np.empty((TABLE, G)), np.empty((TABLE, G))
+    for c in range(TABLE):
+        for g in range(G):
+            if share > 0:
+                table[c, g] = log_rising(magnitudes[g] * share, float(c))
+            totals[c, g] = log_rising(magnitudes[g], float(c))
+            weights[c, g] = magnitudes[g] / (magnitudes[g] + c)
+    return table, totals, weights
+
+
+@_compile
+def _average(posterior: Any, visits: float, magnitudes: Any, logs: Any, weights: Any) -> Any:
+    """Mean of M/(M + c) and of log M under probabilities of the magnitudes."""
+    weight, center = 0.0, 0.0
+    for g in range(len(posterior)):
+        part = weights[int(visits), g] if visits < TABLE else magnitudes[g] / (magnitudes[g] + visits)
+        weight += posterior[g] * part
+        center += posterior[g] * logs[g]
+    return weight, center
+
+
+@_compile
+def gather(
     start: int,
     stop: int,
+    blocks: int,  # units of one data set: a unit is a block of states of one data set
+    actions: int,
     pointer: Any,  # (D * P + 1,): where the non-zero counts of each pair begin
     count: Any,  # (nonzeros,)
     share: Any,  # (nonzeros,): the target's probability of each, or (1,) if it is uniform
     uniform: bool,
     visits: Any,  # (D, P)
-    groups: Any,  # (K, P): the group of each pair under each structure
-    sizes: Any,  # (K,): number of groups
+    wide: Any,  # (K, P): the group of each pair under each structure whose groups reach across states
     prior: Any,  # (G,): log prior of each magnitude
-    odds: Any,  # (K,): log prior odds of each structure
     magnitudes: Any,  # (G,)
-    weight: Any,  # out (D, P)
-    center: Any,  # out (D, P): mean log magnitude
-    evidence: Any,  # out (D, K): log evidence of each structure, prior odds included
+    by_state: bool,  # whether one magnitude for each state is among the structures
+    by_pair: bool,  # whether one for each pair is
+    likelihood: Any,  # out (units, groups, G): summed over the rows of each wide group
+    evidence: Any,  # out (units, 2): log evidence of the structures by state and by pair
+    weight: Any,  # out (D, P, 2): M/(M + c) averaged under each of them
+    center: Any,  # out (D, P, 2): log M averaged likewise
 ) -> None:
-    """Average the weight M/(M + c) over magnitudes within each structure, and over the structures."""
-    K, P = groups.shape
-    G = len(magnitudes)
-    table, totals, weights = np.empty((TABLE, G)), np.empty((TABLE, G)), np.empty((TABLE, G))
-    for c in range(TABLE):
-        for g in range(G):
-            table[c, g] = log_rising(magnitudes[g] * share[0], float(c)) if uniform else 0.0
-            totals[c, g] = log_rising(magnitudes[g], float(c))
-            weights[c, g] = magnitudes[g] / (magnitudes[g] + c)
+    """Read every row once: finish the structures that stay within a state, collect for those that reach further."""
+    P = visits.shape[1]
+    G, K = len(magnitudes), len(wide)
+    S = P // actions
+    table, totals, shares = _tables(magnitudes, share[0] if uniform else 0.0)
     logs = np.log(magnitudes)
-    first_of = np.zeros(K + 1, np.int64)
-    for k in range(K):
-        first_of[k + 1] = first_of[k] + sizes[k]
-    likelihood = np.empty((first_of[K], G))
-    row = np.empty(G)
-    chance = np.empty(K)
-    for d in range(start, stop):
-        likelihood[:] = 0.0
-        for p in range(P):
-            line = d * P + p
-            first, last = pointer[line], pointer[line + 1]
-            if visits[d, p] > 0 and not _contradicted(first, last, share, uniform):
-                _row(
-                    first,
-                    last,
-                    count,
-                    share,
-                    uniform,
-                    visits[d, p],
-                    magnitudes,
-                    table,
-                    totals,
-                    row,
-                )
-                for k in range(K):
-                    group = first_of[k] + groups[k, p]
+    row, state = np.empty((actions, G)), np.empty(G)
+    for unit in range(start, stop):
+        d, block = unit // blocks, unit % blocks
+        for s in range(S * block // blocks, S * (block + 1) // blocks):
+            state[:] = 0.0
+            for a in range(actions):
+                p = s * actions + a
+                line = d * P + p
+                first, last = pointer[line], pointer[line + 1]
+                row[a] = 0.0
+                if visits[d, p] > 0 and not _contradicted(first, last, share, uniform):
+                    _row(first, last, count, share, uniform, visits[d, p], magnitudes, table, totals, row[a])
                     for g in range(G):
-                        likelihood[group, g] += row[g]
-        top = -np.inf
+                        state[g] += row[a, g]
+                    for k in range(K):
+                        for g in range(G):
+                            likelihood[unit, wide[k, p], g] += row[a, g]
+            if by_state:
+                evidence[unit, 0] += _posterior(state, prior)
+            for a in range(actions):
+                p = s * actions + a
+                if by_state:
+                    weight[d, p, 0], center[d, p, 0] = _average(state, visits[d, p], magnitudes, logs, shares)
+                if by_pair:
+                    evidence[unit, 1] += _posterior(row[a], prior)
+                    weight[d, p, 1], center[d, p, 1] = _average(row[a], visits[d, p], magnitudes, logs, shares)
+
+
+@_compile
+def spread(
+    start: int,
+    stop: int,
+    visits: Any,  # (D, P)
+    wide: Any,  # (K, P)
+    posterior: Any,  # (D, groups, G): of the magnitude of each wide group
+    chance: Any,  # (D, K + 2): probability of each structure, those by state and by pair last
+    magnitudes: Any,  # (G,)
+    weight: Any,  # (D, P, 2), from `gather`
+    center: Any,  # (D, P, 2)
+    out_weight: Any,  # out (D, P)
+    out_center: Any,  # out (D, P)
+) -> None:
+    """Average the weights and log magnitudes of each pair over the structures."""
+    P = visits.shape[1]
+    K = len(wide)
+    _, _, shares = _tables(magnitudes, 0.0)
+    logs = np.log(magnitudes)
+    for line in range(start, stop):
+        d, p = line // P, line % P
+        w, m = 0.0, 0.0
         for k in range(K):
-            total = odds[k]
-            for group in range(first_of[k], first_of[k + 1]):
-                total += _posterior(likelihood[group], prior)
-            evidence[d, k] = total
-            top = max(top, total)
-        total = 0.0
-        for k in range(K):
-            chance[k] = math.exp(evidence[d, k] - top)
-            total += chance[k]
-        for p in range(P):
-            c = visits[d, p]
-            w = 0.0
-            m = 0.0
-            for k in range(K):
-                posterior = likelihood[first_of[k] + groups[k, p]]
-                inner = 0.0
-                middle = 0.0
-                for g in range(G):
-                    share_of_prior = weights[int(c), g] if c < TABLE else magnitudes[g] / (magnitudes[g] + c)
-                    inner += posterior[g] * share_of_prior
-                    middle += posterior[g] * logs[g]
-                w += chance[k] / total * inner
-                m += chance[k] / total * middle
-            weight[d, p] = min(w, 1.0) if c > 0 else 1.0
-            if _contradicted(pointer[d * P + p], pointer[d * P + p + 1], share, uniform):
-                weight[d, p] = 0.0
-            center[d, p] = m
+            inner, middle = _average(posterior[d, wide[k, p]], visits[d, p], magnitudes, logs, shares)
+            w += chance[d, k] * inner
+            m += chance[d, k] * middle
+        for k in range(2):
+            if chance[d, K + k] > 0:
+                w += chance[d, K + k] * weight[d, p, k]
+                m += chance[d, K + k] * center[d, p, k]
+        out_weight[d, p] = min(w, 1.0)
+        out_center[d, p] = m
+
+
+@_compile
+def row_likelihoods(
+    start: int,
+    stop: int,
+    pointer: Any,  # (P + 1,)
+    count: Any,
+    share: Any,
+    uniform: bool,
+    visits: Any,  # (P,)
+    magnitudes: Any,  # (G,)
+    out: Any,  # (P, G)
+) -> None:
+    """Log marginal likelihood of each row under each magnitude; 0 for one that the target contradicts."""
+    table, totals, _ = _tables(magnitudes, share[0] if uniform else 0.0)
+    for p in range(start, stop):
+        first, last = pointer[p], pointer[p + 1]
+        out[p] = 0.0
+        if visits[p] > 0 and not _contradicted(first, last, share, uniform):
+            _row(first, last, count, share, uniform, visits[p], magnitudes, table, totals, out[p])
