@@ -11,17 +11,17 @@ prior of that mean can explain it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from certeq.arrays import ArrayLike, Floats, Integers, Rng, floats, generator, whole
 from certeq.counts import Counts
 from certeq.errors import InputError, unknown
-from certeq.kernel import Kernel, Mixture, Rows
+from certeq.kernel import Kernel, Mixture, Rows, entries
 
 STRUCTURES = ("all", "action", "state", "pair")
 ODDS = 10.0  # of one magnitude for all pairs, against each of the other structures
@@ -31,6 +31,9 @@ POINTS = 33  # of the grid, over eight units of log M to either side
 ROUNDING = 1e-15  # a target gives an outcome no chance if it gives it less
 BLOCK = 8192  # states of a large data set that are read together
 MOST_NUMBERS = 8_000_000  # that the blocks of one data set may keep
+
+Nonzeros: TypeAlias = tuple[Integers, Integers, Integers, Integers, Integers]  # data set, state, action, outcome, count
+Judge: TypeAlias = Callable[[Counts, Nonzeros], Floats]  # chances of observed outcomes
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ def learn_magnitudes(
     counts: Counts,
     target: Kernel | None = None,
     *,
+    judged: Judge | None = None,
     structures: Sequence[str] = STRUCTURES,
     groups: Mapping[str, ArrayLike] | None = None,
     odds: float = ODDS,
@@ -63,7 +67,8 @@ def learn_magnitudes(
     """Weigh magnitudes and structures by their marginal likelihood.
 
     ``groups`` adds structures of the user's own: a name, and for each pair a group number, broadcastable to ``(S, A)``.
-    ``target`` is the mean of the prior, uniform over the outcomes unless given; it may differ between data sets.
+    ``target`` is the mean of the prior, uniform over the outcomes unless given; it may differ between data sets. Where
+    the target was made from the very rows it is to explain, ``judged`` gives the chances to judge it by instead.
     ``odds`` are those of the first structure against each of the others.
     """
     from certeq.fast import dirichlet
@@ -72,7 +77,7 @@ def learn_magnitudes(
     S, A = counts.n_states, counts.n_actions
     names, wide, sizes = _structures(structures, groups or {}, S, A)
     grid, prior = _prior(counts.n_outcomes, odds, spread, points)
-    pointer, count, share = _nonzeros(counts, target)
+    pointer, count, share = _nonzeros(counts, target, judged)
     D, P, G = int(np.prod(counts.batch)), S * A, len(grid)
     visits = counts.visits.reshape(D, P).astype(np.float64)
     blocks = _blocks(D, S, int(sizes.sum()) * G)
@@ -227,7 +232,7 @@ def _structures(
     return tuple(chosen), np.array(wide, dtype=np.int64).reshape(len(wide), S * A), sizes
 
 
-def _nonzeros(counts: Counts, target: Kernel | None) -> tuple[Integers, Floats, Floats]:
+def _nonzeros(counts: Counts, target: Kernel | None, judged: Judge | None = None) -> tuple[Integers, Floats, Floats]:
     """All rows one after another: where each begins, its non-zero counts, and the target's share of each outcome."""
     S, A = counts.n_states, counts.n_actions
     pairs = int(np.prod(counts.batch)) * S * A
@@ -248,28 +253,28 @@ def _nonzeros(counts: Counts, target: Kernel | None) -> tuple[Integers, Floats, 
         return pointer, count.astype(np.float64), np.array([1 / counts.n_outcomes])
     line = np.repeat(np.arange(pairs), np.diff(pointer))
     data_set, pair = np.divmod(line, S * A)
-    share = _share(target, counts.batch, data_set, pair // A, pair % A, outcome)
+    at = (data_set, pair // A, pair % A, outcome)
+    share = chances(target, counts.batch, *at) if judged is None else judged(counts, (*at, count))
     return pointer, count.astype(np.float64), np.where(share > ROUNDING, share, 0.0)
 
 
-def _share(
-    target: Kernel, batch: tuple[int, ...], data_set: Integers, state: Integers, action: Integers, outcome: Integers
+def chances(
+    rows: Kernel, batch: tuple[int, ...], data_set: Integers, state: Integers, action: Integers, outcome: Integers
 ) -> Floats:
-    """Probability of each outcome under the target row of its pair; outcome S is ending."""
-    if isinstance(target, Mixture):
-        weight = _pick(target.weight[..., None], batch, data_set, state, action, 0)
-        data, pull = (_share(part, batch, data_set, state, action, outcome) for part in (target.data, target.target))
+    """Probability of each outcome under the rows of its pair; outcome S is ending."""
+    if isinstance(rows, Mixture):
+        weight = _pick(rows.weight[..., None], batch, data_set, state, action, 0)
+        data, pull = (chances(part, batch, data_set, state, action, outcome) for part in (rows.data, rows.target))
         return np.asarray((1 - weight) * data + weight * pull)
-    ending = outcome == target.shape[-1]
+    ending = outcome == rows.shape[-1]
     inside = np.where(ending, 0, outcome)
-    if isinstance(target, Rows):
-        found = _pick(target.array, batch, data_set, state, action, inside)
+    if isinstance(rows, Rows):
+        found = _pick(rows.array, batch, data_set, state, action, inside)
     else:
-        line = np.minimum(state, target.s_axis - 1) * target.a_axis + np.minimum(action, target.a_axis - 1)
-        found = np.asarray(target.matrix[line, inside]).ravel()
+        found = entries(rows, state, action, inside)
     if not ending.any():
         return found
-    end = 1 - _pick(target.mass()[..., None], batch, data_set, state, action, 0)
+    end = 1 - _pick(rows.mass()[..., None], batch, data_set, state, action, 0)
     return np.asarray(np.where(ending, end, found), dtype=np.float64)
 
 

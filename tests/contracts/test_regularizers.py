@@ -24,7 +24,16 @@ EXAMPLES = {
     "epsilon_greedy": STRENGTHS,
     "least_mse": [*PLUG_INS, *({"target": SHARED, **settings} for settings in PLUG_INS)],
     "least_mse_epsilon_greedy": PLUG_INS,
-    "evidence": [{}, {"structures": ["all"]}, {"target": SHARED}, {"odds": 1.0}],
+    "evidence": [
+        {},
+        {"structures": ["all"]},
+        {"target": SHARED},
+        {"odds": 1.0},
+        {"target": "marginal"},
+        {"target": "state"},
+    ],
+    "value_aware": [{}, {"target": SHARED}, {"iterations": 1, "structures": ["pair"]}],
+    "evidence_targets": [{}, {"compare": ["self_loop", "reachable"]}, {"odds": 1.0, "structures": ["action"]}],
 }
 CASES = [(name, settings) for name in REGULARIZERS for settings in EXAMPLES.get(name, [])]
 few = hypothesis_settings(max_examples=15)  # for each of the many cases
@@ -43,12 +52,23 @@ def fitted(settings, table):
     return settings | {"target": np.eye(table.n_states)[None, None, 0]}
 
 
-def weights_of(table, name, settings):
-    return shrink(table, name, discount=GAMMA, **fitted(settings, table)).weight
+def closeness(name):
+    """How exact weights are; those that look at a plan where hardly anything matters have its rounding in them."""
+    return 1e-5 if name == "value_aware" else 1e-12
+
+
+def earned(table):
+    """Rewards for those regularizers that look ahead to the plan: the same for all data sets of a batch."""
+    return np.add.outer(np.arange(table.n_states) % 3, np.arange(table.n_actions) / 2)
+
+
+def weights_of(table, name, settings, reward=None):
+    reward = earned(table) if reward is None else reward
+    return shrink(table, name, discount=GAMMA, reward=reward, **fitted(settings, table)).weight
 
 
 def model_of(table, name, settings):
-    return estimate(table, GAMMA, regularizer=name, **fitted(settings, table))
+    return estimate(table, GAMMA, regularizer=name, reward=earned(table), **fitted(settings, table))
 
 
 def plan_of(table, name, settings, reward, **how):
@@ -82,7 +102,7 @@ def test_rows_of_the_model_are_distributions_that_may_lack_mass(name, settings, 
 @few
 @given(table=counts())
 def test_without_visits_a_learned_weight_is_1_and_a_constant_one_is_what_it_is(name, settings, table):
-    found = shrink(table, name, discount=GAMMA, **fitted(settings, table))
+    found = shrink(table, name, discount=GAMMA, reward=earned(table), **fitted(settings, table))
     if found.learned:
         assert (found.weight[table.unvisited] == 1).all()
     else:
@@ -107,7 +127,9 @@ def test_without_visits_the_row_does_not_pretend_to_be_data(name, settings, tabl
 @given(table=counts(), seed=SEEDS)
 def test_sparse_counts_have_the_weights_and_expectations_of_dense_ones(name, settings, table, seed):
     np.testing.assert_allclose(
-        weights_of(as_sparse(table), name, settings), weights_of(table, name, settings), atol=1e-12
+        weights_of(as_sparse(table), name, settings),
+        weights_of(table, name, settings),
+        atol=closeness(name),
     )
     values = np.random.default_rng(seed).normal(size=table.n_states)
     dense, sparse = model_of(table, name, settings).transition, model_of(as_sparse(table), name, settings).transition
@@ -187,9 +209,10 @@ def test_renaming_states_and_actions_renames_the_plan(name, settings, table, see
         plan_of(table, name, settings, reward),
         plan_of(renamed, name, other, reward[states][:, actions]),
     )
-    weight = weights_of(table, name, settings)[states][:, actions]
-    np.testing.assert_allclose(weights_of(renamed, name, other), weight, atol=1e-12)
-    np.testing.assert_allclose(two.action_values, one.action_values[states][:, actions], atol=1e-10)
+    weight = weights_of(table, name, settings, reward)[states][:, actions]
+    close = closeness(name)
+    np.testing.assert_allclose(weights_of(renamed, name, other, reward[states][:, actions]), weight, atol=close)
+    np.testing.assert_allclose(two.action_values, one.action_values[states][:, actions], atol=100 * close)
 
 
 @each_case
@@ -207,7 +230,7 @@ def test_the_order_of_the_rows_does_not_matter(name, settings, seed):
 @pytest.mark.parametrize("name", REGULARIZERS)
 def test_an_unknown_setting_is_refused_with_the_nearest_name(name):
     table = random_counts(0, 3, 2)
-    known = [setting for setting in settings_of(name) if setting != "discount"]
+    known = settings_of(name)
     with pytest.raises(InputError, match=f"{name!r} has no setting 'zzz'"):
         shrink(table, name, zzz=1)
     for setting in known:

@@ -15,12 +15,13 @@ from certeq.counts import Counts, as_counts
 from certeq.errors import InputError, nearest, unknown
 from certeq.regularizers.discount import discount as _discount
 from certeq.regularizers.epsilon_greedy import epsilon_greedy, least_mse_epsilon_greedy
-from certeq.regularizers.evidence import evidence
+from certeq.regularizers.evidence import evidence, evidence_targets
 from certeq.regularizers.expert import expert_prior
 from certeq.regularizers.least_mse import least_mse
 from certeq.regularizers.none import none
 from certeq.regularizers.shrinkage import Shrinkage
 from certeq.regularizers.uniform import uniform_blend, uniform_prior
+from certeq.regularizers.value_aware import value_aware
 
 __all__ = ["DEFAULT", "REGULARIZERS", "Shrinkage", "check_settings", "settings_of", "shrink"]
 
@@ -34,12 +35,19 @@ REGULARIZERS: dict[str, Callable[..., Shrinkage]] = {
     "least_mse": least_mse,
     "least_mse_epsilon_greedy": least_mse_epsilon_greedy,
     "evidence": evidence,
+    "evidence_targets": evidence_targets,
+    "value_aware": value_aware,
 }
 DEFAULT = "evidence"
+CONTEXT = ("discount", "reward", "allowed", "engine")  # what whoever plans passes on to those who want it
 
 
 def settings_of(regularizer: str) -> tuple[str, ...]:
-    """Names of the settings a regularizer takes (``discount`` is passed on by whoever plans)."""
+    """Names of the settings a regularizer takes."""
+    return tuple(name for name in _parameters(regularizer) if name not in CONTEXT)
+
+
+def _parameters(regularizer: str) -> tuple[str, ...]:
     if regularizer not in REGULARIZERS:
         raise unknown("regularizer", regularizer, REGULARIZERS)
     return tuple(inspect.signature(REGULARIZERS[regularizer]).parameters)[1:]
@@ -47,7 +55,7 @@ def settings_of(regularizer: str) -> tuple[str, ...]:
 
 def check_settings(regularizer: str, settings: Iterable[str]) -> None:
     """Raise if a regularizer has no setting of one of these names."""
-    named = [name for name in settings_of(regularizer) if name != "discount"]
+    named = settings_of(regularizer)
     for name in settings:
         if name not in named:
             takes = f"It takes: {', '.join(named)}." if named else "It takes none."
@@ -59,9 +67,14 @@ def shrink(
     regularizer: str = DEFAULT,
     *,
     discount: ArrayLike | None = None,
+    reward: ArrayLike | None = None,
+    allowed: ArrayLike | None = None,
+    engine: str = "auto",
     **settings: Any,
 ) -> Shrinkage:
     """Ask a regularizer of the catalogue for its weights and target.
+
+    Discount, rewards, allowed actions and engine are those of the plan; only some regularizers look at them.
 
     >>> from certeq import shrink
     >>> shrink([[[8, 0]], [[1, 1]]], "uniform_prior", magnitude=2.0).weight
@@ -69,6 +82,6 @@ def shrink(
            [0.5]])
     """
     check_settings(regularizer, settings)
-    if discount is not None and "discount" in settings_of(regularizer):
-        settings["discount"] = discount
-    return REGULARIZERS[regularizer](as_counts(counts), **settings)
+    context = {"discount": discount, "reward": reward, "allowed": allowed, "engine": engine}
+    wanted = {name: context[name] for name in CONTEXT if name in _parameters(regularizer)}
+    return REGULARIZERS[regularizer](as_counts(counts), **wanted, **settings)
