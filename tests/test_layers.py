@@ -19,7 +19,7 @@ LAYERS = [  # high to low; rooms on one line know nothing of one another
     {"estimator"},
     {"learned"},
     {"evaluation", "model_free"},
-    {"policy"},
+    {"counting", "policy"},
     {"certainty", "examples", "reading"},
     {"regularizers"},
     {"environments", "planners", "sampling"},
@@ -30,8 +30,8 @@ LAYERS = [  # high to low; rooms on one line know nothing of one another
     {"binning", "counts", "mdp", "rewards"},
     {"batch", "kernel"},
     {"discretize"},
-    {"fast"},
-    {"arrays", "display", "output"},
+    {"fast", "gpu"},
+    {"arrays", "display", "limits", "output", "places"},
     {"errors"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

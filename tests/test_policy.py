@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certeq import InputError, Policy, learn, read
-from certeq.policy import LIMIT_BYTES
+from certeq.limits import most
 from certeq.regularizers import DEFAULT
 
 LOG = {
@@ -309,7 +309,7 @@ def test_what_is_no_file_is_said_to_be_none(tmp_path):
     with pytest.raises(InputError, match="is not a file"):
         Policy.load(tmp_path)
     with (tmp_path / "huge.json").open("wb") as file:
-        file.truncate(LIMIT_BYTES + 1)
+        file.truncate(most("policy_bytes") + 1)
     with pytest.raises(InputError, match="larger than a policy file can be"):
         Policy.load(tmp_path / "huge.json")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certeq import Batch, InputError, environment, sampling
-from certeq.rewards import POOLS, estimate
+from certeq.rewards import POOLS, add_up, arrival_means, estimate, means
 from strategies import SEEDS
 
 each_pool = pytest.mark.parametrize("pool", POOLS)
@@ -190,3 +190,42 @@ def test_rows_without_rewards_and_several_data_sets_and_unknown_pools_are_refuse
 def test_one_row_is_an_estimate(pool):
     found = estimate(made_of([(1, 0, 4)]), pool=pool)
     np.testing.assert_allclose(found.mean, 4)
+
+
+# ---- sums, from which rewards are estimated again without the rows ----
+
+
+@given(SEEDS, st.sampled_from(POOLS), st.integers(0, 3))
+def test_rows_added_to_the_sums_are_as_good_as_rows_in_the_batch(seed, pool, source):
+    batch, times = drawn(seed, n=30), np.array([0, 1, 5])
+    row = np.full(3, source)
+    arrival = np.where(batch.next_state[row] < 0, 4, batch.next_state[row])
+    state, action = np.array([1, 0, 3]), np.array([2, 1, 0])
+    added = add_up(batch).add(state, action, arrival, batch.reward[row], times)
+    for i in range(3):
+        more = np.append(np.arange(30), np.full(times[i], source))
+        longer = Batch(
+            np.append(batch.state, np.full(times[i], state[i])),
+            np.append(batch.action, np.full(times[i], action[i])),
+            batch.next_state[more],
+            4,
+            3,
+            reward=batch.reward[more],
+        )
+        expected = estimate(longer, pool=pool, by_next_state=True)
+        np.testing.assert_allclose(means(added, pool)[i], expected.mean, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(means(added[i], pool), expected.mean, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(arrival_means(added)[i], expected.arrival, rtol=1e-9, atol=1e-9)
+
+
+@given(SEEDS, st.sampled_from(POOLS))
+def test_a_row_that_counts_several_times_is_as_good_as_several_rows(seed, pool):
+    batch = drawn(seed, n=20)
+    times = np.random.default_rng(seed).integers(0, 3, size=20)
+    times[0] = 2
+    rows = np.repeat(np.arange(20), times)
+    several = Batch(batch.state[rows], batch.action[rows], batch.next_state[rows], 4, 3, reward=batch.reward[rows])
+    found, expected = add_up(batch, times), estimate(several, pool=pool, by_next_state=True)
+    np.testing.assert_array_equal(found.visits, expected.visits)
+    np.testing.assert_allclose(means(found, pool), expected.mean, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(arrival_means(found), expected.arrival, rtol=1e-9, atol=1e-9)

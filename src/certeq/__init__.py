@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from certeq import sampling, weights
+    from certeq import pictures, sampling, weights
     from certeq.batch import Batch
     from certeq.certainty import plan
     from certeq.counts import Counts, tally
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from certeq.errors import InputError
     from certeq.estimator import CertaintyEquivalence
     from certeq.evaluation.exact import evaluate, loss
+    from certeq.inquiry.bootstrap import bootstrap
+    from certeq.inquiry.collect import collect_next
+    from certeq.inquiry.conventions import compare_conventions
+    from certeq.inquiry.discount import audit
+    from certeq.inquiry.findings import Findings, examine
+    from certeq.inquiry.fragility import fragility
+    from certeq.inquiry.path import path
     from certeq.kernel import Mixture, Rows, SparseRows
     from certeq.learned import Learned, learn
     from certeq.mdp import MDP
@@ -37,6 +44,13 @@ _HOMES = {
     "certeq.errors": ("InputError",),
     "certeq.estimator": ("CertaintyEquivalence",),
     "certeq.evaluation.exact": ("evaluate", "loss"),
+    "certeq.inquiry.bootstrap": ("bootstrap",),
+    "certeq.inquiry.collect": ("collect_next",),
+    "certeq.inquiry.conventions": ("compare_conventions",),
+    "certeq.inquiry.discount": ("audit",),
+    "certeq.inquiry.findings": ("Findings", "examine"),
+    "certeq.inquiry.fragility": ("fragility",),
+    "certeq.inquiry.path": ("path",),
     "certeq.kernel": ("Mixture", "Rows", "SparseRows"),
     "certeq.learned": ("Learned", "learn"),
     "certeq.mdp": ("MDP",),
@@ -47,7 +61,7 @@ _HOMES = {
     "certeq.regularizers": ("REGULARIZERS", "Shrinkage", "shrink"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("sampling", "weights")
+_MODULES = ("pictures", "sampling", "weights")
 
 __all__ = [
     "ENVIRONMENTS",
@@ -56,6 +70,7 @@ __all__ = [
     "Batch",
     "CertaintyEquivalence",
     "Counts",
+    "Findings",
     "InputError",
     "Learned",
     "Mixture",
@@ -66,10 +81,18 @@ __all__ = [
     "Schedule",
     "Shrinkage",
     "SparseRows",
+    "audit",
+    "bootstrap",
+    "collect_next",
+    "compare_conventions",
     "environment",
     "evaluate",
+    "examine",
+    "fragility",
     "learn",
     "loss",
+    "path",
+    "pictures",
     "plan",
     "q_learning",
     "read",

@@ -10,6 +10,7 @@ import numpy as np
 from certeq.arrays import Booleans, Floats, Integers, first, floats, names, whole
 from certeq.discretize import Labels, Recipe
 from certeq.errors import InputError
+from certeq.limits import check_pairs
 
 ENDED = -1  # stands in ``next_state`` where the episode ended after the row: there is no next state
 
@@ -42,6 +43,7 @@ class Batch:
     fingerprint: str | None = None  # SHA-256 of the file, in hexadecimal
 
     def __post_init__(self) -> None:
+        check_pairs(self.n_states, self.n_actions)
         n = len(np.atleast_1d(np.asarray(self.state)))
         limits = {
             "state": (0, self.n_states),
@@ -99,7 +101,10 @@ class Batch:
 
 def indices(name: str, values: object, n: int, low: int | None, high: int | None) -> Integers:
     """Read whole numbers in [low, high), or name the first row that is not one."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} must be one number for each row; it has lists of several lengths.") from None
     if array.shape != (n,):
         raise InputError(f"{name} has shape {array.shape}, but there are {n} rows.")
     numbers = array.astype(np.int64, copy=False) if array.dtype.kind in "biu" else _whole(name, array)
@@ -120,8 +125,8 @@ def _whole(name: str, array: np.ndarray) -> Integers:
     if array.size == 0:
         return np.zeros(0, dtype=np.int64)
     values = floats(name, array)
-    bad = values != np.round(values)
+    bad = (values != np.round(values)) | (np.abs(values) >= 2**53)
     if bad.any():
         (row,) = first(bad)
-        raise InputError(f"Row {row}: {name} is {values[row]}, but must be a whole number.")
+        raise InputError(f"Row {row}: {name} is {values[row]}, but must be a whole number below 2^53.")
     return values.astype(np.int64)

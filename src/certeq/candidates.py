@@ -75,7 +75,7 @@ def _state(counts: Counts, plain: Kernel, allowed: Any) -> Candidate:
 def _marginal(counts: Counts, plain: Kernel, allowed: Any) -> Candidate:
     arrived = _arrivals(counts)  # (..., N)
     rows = _shared(arrived / np.maximum(arrived.sum(axis=-1, keepdims=True), 1), counts)
-    seen = (arrived.sum(axis=-1) > 0)[..., None, None]
+    seen = np.asarray(arrived.any(axis=-1))[..., None, None]
 
     def judged(table: Counts, at: Nonzeros) -> Floats:
         data_set, state, action, outcome, count = at
@@ -92,7 +92,7 @@ def _reachable(counts: Counts, plain: Kernel, allowed: Any) -> Candidate:
     arrived = _arrivals(counts)
     reached = arrived > 0
     rows = _shared(reached / np.maximum(reached.sum(axis=-1, keepdims=True), 1), counts)
-    seen = reached.any(axis=-1)[..., None, None]
+    seen = np.asarray(reached.any(axis=-1))[..., None, None]
 
     def judged(table: Counts, at: Nonzeros) -> Floats:
         data_set, _, _, outcome, count = at
@@ -207,7 +207,7 @@ def _check_seen(allowed: Any, counts: Counts) -> None:
         against = (matrix > 0).astype(np.int8) - (matrix > 0).multiply(allowed).astype(np.int8)
         against.eliminate_zeros()
         place = None if against.nnz == 0 else tuple(int(part[0]) for part in against.nonzero())
-        found = None if place is None else (place[0] // A, place[0] % A, place[1])
+        found: tuple[int, ...] | None = None if place is None else (*divmod(place[0], A), place[1])
     else:
         table = counts.transitions
         if counts.ended is not None:

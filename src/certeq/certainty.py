@@ -109,7 +109,7 @@ def plan(
     pairs = (table.n_states, table.n_actions)
     if rewards.shape[-2:] != pairs:
         raise InputError(f"Rewards need the shape (..., {pairs[0]}, {pairs[1]}), as the counts; got {rewards.shape}.")
-    how = {"unvisited": unvisited, "min_visits": min_visits, "reward": rewards, "engine": engine}
+    how: dict[str, Any] = {"unvisited": unvisited, "min_visits": min_visits, "reward": rewards, "engine": engine}
     model = estimate(table, gamma, regularizer=regularizer, **how, **settings)
     return solve(
         model.transition,

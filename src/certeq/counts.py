@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from certeq.arrays import ArrayLike, Booleans, Floats, Integers
 from certeq.batch import ENDED, Batch, indices
+from certeq.display import notebook, several
 from certeq.errors import InputError
 from certeq.kernel import Rows, SparseRows
 
@@ -31,8 +32,10 @@ class Counts:
 
     def __post_init__(self) -> None:
         if sp.issparse(self.transitions):
-            matrix = sp.csr_array(self.transitions, copy=True)
-            matrix.sum_duplicates()  # a cell that is listed twice means the sum
+            matrix = sp.csr_array(self.transitions)  # shares the arrays
+            if not matrix.has_canonical_format:
+                matrix = matrix.copy()
+                matrix.sum_duplicates()  # a cell that is listed twice means the sum
             S = int(matrix.shape[1])
             A = self.n_actions or (int(matrix.shape[0]) // S if S else 0)
             if S == 0 or matrix.shape[0] != S * A:
@@ -56,6 +59,14 @@ class Counts:
                 raise InputError(f"ended needs one count for each pair, shape {pairs}; got {ended.shape}.")
             whole = _whole("ended", ended, lambda i: f"index {[int(k) for k in np.unravel_index(i, ended.shape)]}")
             object.__setattr__(self, "ended", whole)
+
+    def _repr_html_(self) -> str:
+        S, A = self.n_states, self.n_actions
+        title = f"Counts of {several(S, 'state')} and {several(A, 'action')}"
+        if self.batch:
+            return notebook(f"{title}, {self.batch} data sets", (), (), 0)
+        rows = ((s, *(f"{c:,}" for c in visits)) for s, visits in enumerate(self.visits))
+        return notebook(f"{title}: visits", ("state", *(f"action {a}" for a in range(A))), rows, S)
 
     @property
     def sparse(self) -> bool:
@@ -102,23 +113,31 @@ class Counts:
         scale = 1.0 / np.maximum(self.visits, 1)
         if self.sparse:
             S, A = self.n_states, self.n_actions
-            matrix = self.transitions.astype(np.float64)
-            matrix.data *= np.repeat(scale.ravel(), np.diff(matrix.indptr))
-            return SparseRows(matrix, S, A)
+            tallied = self.transitions
+            data = tallied.data * np.repeat(scale.ravel(), np.diff(tallied.indptr))
+            return SparseRows(sp.csr_array((data, tallied.indices, tallied.indptr), shape=tallied.shape), S, A)
         return Rows.trusted(self.transitions * scale[..., None])
 
     @cached_property
     def square_sum(self) -> Floats:
         """Σᵢ cᵢ² over all outcomes of each pair, ``(..., S, A)``: all that ε* needs to know of a row."""
         if self.sparse:
-            data = self.transitions.data.astype(np.float64)
-            lines = np.repeat(np.arange(self.transitions.shape[0]), np.diff(self.transitions.indptr))
-            squares = np.bincount(lines, data * data, minlength=self.transitions.shape[0])
-            squares = squares.reshape(self.n_states, self.n_actions)
+            squares = _line_squares(self.transitions).reshape(self.n_states, self.n_actions)
         else:
             values = self.transitions.astype(np.float64)
             squares = np.einsum("...i,...i->...", values, values)
         return np.asarray(squares if self.ended is None else squares + self.ended.astype(np.float64) ** 2)
+
+
+def _line_squares(matrix: Any, lines: int = 100_000) -> Floats:
+    """Sum of squares of each line of a CSR matrix, some lines at a time to spare memory."""
+    squares = np.empty(matrix.shape[0])
+    for start in range(0, len(squares), lines):
+        ends = matrix.indptr[start : start + lines + 1]
+        data = matrix.data[ends[0] : ends[-1]].astype(np.float64)
+        line = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        squares[start : start + lines] = np.bincount(line, data * data, minlength=len(ends) - 1)
+    return squares
 
 
 def as_counts(counts: Counts | ArrayLike | Any) -> Counts:

@@ -88,7 +88,7 @@ def learn_magnitudes(
         "state" in names, "pair" in names, likelihood, local, weight, center,
         grain=64 if blocks == 1 else 1, threads=threads,
     )  # fmt: skip
-    posterior = likelihood.reshape(D, blocks, -1, G).sum(axis=1) + prior
+    posterior = likelihood.reshape(D, blocks, int(sizes.sum()), G).sum(axis=1) + prior
     group_evidence = _normalize(posterior)
     ends = np.concatenate([[0], np.cumsum(sizes)])
     by_structure = [group_evidence[:, i:j].sum(axis=1) for i, j in pairwise(ends)]
@@ -239,10 +239,10 @@ def _nonzeros(counts: Counts, target: Kernel | None, judged: Judge | None = None
     if counts.sparse:
         pointer, outcome, count = (getattr(counts.transitions, name) for name in ("indptr", "indices", "data"))
     else:
-        flat = counts.transitions.reshape(pairs, S)
-        line, outcome = np.nonzero(flat)
-        count = flat[line, outcome]
-        pointer = np.searchsorted(line, np.arange(pairs + 1))
+        flat = np.ascontiguousarray(counts.transitions).reshape(-1)
+        place = np.flatnonzero(flat)
+        count, outcome = flat[place], place % S
+        pointer = np.searchsorted(place, np.arange(0, S * pairs + 1, S))
     if counts.ended is not None:
         over = np.flatnonzero(counts.ended.ravel())
         last = pointer[over + 1]  # an ending is the last outcome of its row

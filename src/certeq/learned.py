@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,14 +16,19 @@ from certeq.batch import Batch
 from certeq.binning import binning_report
 from certeq.certainty import Model, estimate
 from certeq.counts import Counts, tally
+from certeq.discretize import Recipe
+from certeq.display import harmless
 from certeq.errors import InputError
 from certeq.planners import FinitePlan, Plan, solve, solve_finite
 from certeq.planners.episodic import check_ends
 from certeq.planners.problem import Problem
 from certeq.policy import Policy
 from certeq.regularizers import DEFAULT, Shrinkage
-from certeq.rewards import Rewards
+from certeq.rewards import Rewards, Sums
 from certeq.rewards import estimate as rewards_of
+
+if TYPE_CHECKING:
+    from certeq.counting import Tallied
 
 MARKOV_ROWS = 100_000  # up to here it is checked how Markov the states look
 FEW = 5  # visits below which an advised action is pointed out
@@ -56,26 +62,56 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Learned:
-    """Everything `learn` found out."""
+class Advised:
+    """Everything that was found out, from rows or from counts of them."""
 
-    batch: Batch
     model: Model
     rewards: Rewards | None  # None when the rewards were known
     reward: Floats  # (S, A), as the plan saw it
     plan: Plan | FinitePlan
     policy: Policy
     summary: Summary
+    table: Floats  # (S, A), rewards before the regularizer and the states without advice had their say
 
     @property
     def counts(self) -> Counts:
         """Transition counts."""
         return self.model.counts
 
+    def _repr_html_(self) -> str:
+        found = self.summary
+        tried = f"{found.rows:,} transitions, {found.pairs_seen:,} of {found.pairs:,} pairs tried."
+        return f"<div><p>{escape(harmless(' '.join((tried, *found.alerts))))}</p>{self.policy._repr_html_()}</div>"
+
     @property
     def shrinkage(self) -> Shrinkage:
         """Weights and target that were used."""
         return self.model.shrinkage
+
+
+@dataclass(frozen=True)
+class Learned(Advised):
+    """Everything `learn` found out, and the rows it was found in."""
+
+    batch: Batch
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What learning needs to know of the rows, whether they are here or were counted elsewhere."""
+
+    counts: Counts
+    earned: Batch | Sums | None  # what rewards are estimated from
+    alike: bool  # whether every reward is the same
+    recipe: Recipe
+    state_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+    rows: int
+    endings: int
+    dropped: Mapping[str, int]
+    notes: tuple[str, ...]
+    fingerprint: str | None
+    batch: Batch | None = None  # the rows themselves
 
 
 def learn(
@@ -116,15 +152,85 @@ def learn(
         raise InputError("learn takes one data set; this batch holds several.")
     if len(batch) == 0:
         raise InputError("There are no transitions to learn from.")
+    facts = _Facts(
+        tally(batch),
+        None if batch.reward is None else batch,
+        batch.reward is not None and bool(np.ptp(batch.reward) == 0),
+        batch.recipe_or_numbers,
+        batch.state_names,
+        batch.action_names,
+        len(batch),
+        int(batch.ended.sum()),
+        batch.dropped,
+        batch.notes,
+        batch.fingerprint,
+        batch,
+    )
+    how = {"regularizer": regularizer, "unvisited": unvisited, "min_visits": min_visits, "horizon": horizon}
+    found = _learn(facts, discount, reward, reward_by, reward_pool, settings=settings, **how)
+    return Learned(**{field.name: getattr(found, field.name) for field in fields(found)}, batch=batch)
+
+
+def learn_counts(
+    tallied: Tallied,
+    *,
+    discount: float = 0.99,
+    regularizer: str = DEFAULT,
+    unvisited: str = "exclude",
+    min_visits: int = 1,
+    reward: ArrayLike | None = None,
+    reward_by: str = "pair",
+    reward_pool: str = "none",
+    horizon: int | None = None,
+    **settings: Any,
+) -> Advised:
+    """Learn a policy from counts of rows, as `certeq.counting` makes them; otherwise as `learn`.
+
+    What only the rows can tell is missing: how many episodes there were, and whether the states look Markov.
+    """
+    from certeq.counting import Tallied
+
+    if not isinstance(tallied, Tallied):
+        raise InputError(f"learn_counts takes what certeq count made; got {type(tallied).__name__}.")
+    facts = _Facts(
+        tallied.counts,
+        tallied.rewards,
+        tallied.reward_range is not None and tallied.reward_range[0] == tallied.reward_range[1],
+        tallied.recipe,
+        tallied.state_names,
+        tallied.action_names,
+        len(tallied),
+        tallied.endings,
+        tallied.dropped,
+        tallied.notes,
+        tallied.fingerprint,
+    )
+    how = {"regularizer": regularizer, "unvisited": unvisited, "min_visits": min_visits, "horizon": horizon}
+    return _learn(facts, discount, reward, reward_by, reward_pool, settings=settings, **how)
+
+
+def _learn(
+    facts: _Facts,
+    discount: float,
+    reward: ArrayLike | None,
+    reward_by: str,
+    reward_pool: str,
+    *,
+    regularizer: Any,
+    unvisited: Any,
+    min_visits: Any,
+    horizon: Any,
+    settings: Mapping[str, Any],
+) -> Advised:
     gamma = within("discount", discount, 0, 1)
     if gamma.ndim:
         raise InputError(f"learn takes one discount; got an array of shape {gamma.shape}.")
-    model = estimate(
-        tally(batch), gamma, regularizer=regularizer, unvisited=unvisited, min_visits=min_visits, **settings
-    )
-    rewards, table = _rewards(batch, reward, reward_by, reward_pool, model)
+    rewards, by_pair = _rewards(facts, reward, reward_by, reward_pool)
+    rules: dict[str, Any] = {"unvisited": unvisited, "min_visits": min_visits, "reward": by_pair}
+    model = estimate(facts.counts, gamma, regularizer=regularizer, **rules, **settings)
+    table = by_pair if rewards is None or rewards.arrival is None else arrival_table(rewards.arrival, model)
     seen = model.reward(table)
-    plan = _plan(model, seen, gamma, horizon, batch.state_names)
+    plan = _plan(model, seen, gamma, horizon, facts.state_names)
     chosen = {
         "discount": float(gamma),
         "regularizer": regularizer,
@@ -134,12 +240,12 @@ def learn(
         "reward": "known" if reward is not None else f"by {reward_by}, pooled: {reward_pool}",
         "horizon": horizon,
     }
-    source = {"rows": len(batch), "fingerprint": batch.fingerprint}
+    source = {"rows": facts.rows, "fingerprint": facts.fingerprint}
     q = np.where(model.stranded[:, None], -np.inf, plan.action_values)
     visits = model.counts.visits
-    policy = Policy(batch.recipe_or_numbers, batch.action_names, plan.policy, visits, q, chosen, source)
-    summary = _summarize(batch, model, plan, policy, chosen)
-    return Learned(batch, model, rewards, seen, plan, policy, summary)
+    policy = Policy(facts.recipe, facts.action_names, plan.policy, visits, q, chosen, source)
+    summary = _summarize(facts, model, plan, policy, chosen)
+    return Advised(model, rewards, seen, plan, policy, summary, table)
 
 
 def _plan(
@@ -155,40 +261,45 @@ def _plan(
     return plan.without_advice(model.stranded)
 
 
-def _rewards(batch: Batch, known: ArrayLike | None, by: str, pool: str, model: Model) -> tuple[Rewards | None, Floats]:
-    """Rewards of each pair, ``(S, A)``: known ones, or estimates."""
+def _rewards(facts: _Facts, known: ArrayLike | None, by: str, pool: str) -> tuple[Rewards | None, Floats]:
+    """Rewards of each pair, ``(S, A)``: known ones, or estimates from the pair's own rows."""
     if known is not None:
         table = floats("reward", known)
-        if table.shape != (batch.n_states, batch.n_actions):
-            raise InputError(f"Known rewards need the shape ({batch.n_states}, {batch.n_actions}); got {table.shape}.")
+        pairs = (facts.counts.n_states, facts.counts.n_actions)
+        if table.shape != pairs:
+            raise InputError(f"Known rewards need the shape {pairs}; got {table.shape}.")
         return None, table
     if by not in ("pair", "next_state"):
         raise InputError(f"reward_by is 'pair' or 'next_state'; got {by!r}.")
     if by == "next_state" and pool != "none":
         raise InputError("reward_pool pools rewards by pair; with reward_by='next_state' leave it at 'none'.")
-    rewards = rewards_of(batch, pool=pool, by_next_state=by == "next_state")
-    if rewards.arrival is None:
-        return rewards, rewards.mean
+    if facts.earned is None:
+        raise InputError("The rows have no rewards. Name the reward column, or give a known reward table.")
+    rewards = rewards_of(facts.earned, pool=pool, by_next_state=by == "next_state")
+    return rewards, rewards.mean
+
+
+def arrival_table(arrival: Floats, model: Model) -> Floats:
+    """Rewards of each pair, ``(..., S, A)``, from those by next state, ``(..., S + 1)``."""
     # a zero target does not say where one arrives, so rewards by next state then follow the data rows alone
     rows = model.transition if model.shrinkage.target.mass().max() > 0 else model.data
-    *arrival, end = rewards.arrival
-    return rewards, rows.expect(np.array(arrival)) + (1 - rows.mass()) * end
+    return rows.expect(arrival[..., :-1]) + (1 - rows.mass()) * arrival[..., -1, None, None]
 
 
-def _summarize(batch: Batch, model: Model, plan: Plan | FinitePlan, policy: Policy, chosen: dict[str, Any]) -> Summary:
-    counts = model.counts
-    episodes = None if batch.episode is None else len(np.unique(batch.episode))
+def _summarize(facts: _Facts, model: Model, plan: Plan | FinitePlan, policy: Policy, chosen: dict[str, Any]) -> Summary:
+    counts, batch = model.counts, facts.batch
+    episodes = None if batch is None or batch.episode is None else len(np.unique(batch.episode))
     return Summary(
-        rows=len(batch),
+        rows=facts.rows,
         episodes=episodes,
         states=counts.n_states,
         actions=counts.n_actions,
         pairs_seen=int((counts.visits > 0).sum()),
         pairs=counts.n_states * counts.n_actions,
-        endings=int(batch.ended.sum()),
-        dropped=dict(batch.dropped),
-        notes=tuple(batch.notes),
-        alerts=tuple(_alerts(batch, model, plan, policy, chosen)),
+        endings=facts.endings,
+        dropped=dict(facts.dropped),
+        notes=tuple(facts.notes),
+        alerts=tuple(_alerts(facts, model, plan, policy, chosen)),
         settings=chosen,
         advised=int((np.atleast_2d(policy.actions)[0] >= 0).sum()),
         mean_value=float(np.atleast_2d(plan.values)[0].mean()),
@@ -196,15 +307,15 @@ def _summarize(batch: Batch, model: Model, plan: Plan | FinitePlan, policy: Poli
     )
 
 
-def _binning(batch: Batch) -> tuple[str, ...]:
+def _binning(batch: Batch | None) -> tuple[str, ...]:
     """Report on the binning of a table that was read; with very many rows without the Markov check."""
-    if batch.recipe is None:
+    if batch is None or batch.recipe is None:
         return ()
     return tuple(binning_report(batch, permutations=200 if len(batch) <= MARKOV_ROWS else 0).lines())
 
 
 def _alerts(
-    batch: Batch, model: Model, plan: Plan | FinitePlan, policy: Policy, chosen: Mapping[str, Any]
+    facts: _Facts, model: Model, plan: Plan | FinitePlan, policy: Policy, chosen: Mapping[str, Any]
 ) -> list[str]:
     """What a careful person would want to be told."""
     alerts = []
@@ -223,11 +334,11 @@ def _alerts(
         alerts.append(f"In {int((tried == 1).sum())} of {S} states only one action was ever tried: nothing to compare.")
     rare = np.flatnonzero((counts.visits > 0).sum(axis=0) == 1)
     if len(rare) and S > 1:
-        alerts.append(f"Action {batch.action_names[rare[0]]!r} was tried in one state only.")
+        alerts.append(f"Action {facts.action_names[rare[0]]!r} was tried in one state only.")
     ties = (np.atleast_3d(plan.tied.T).T[0].sum(axis=-1) > 1) & (first >= 0)
     if ties.any():
         alerts.append(f"In {int(ties.sum())} of {S} states the best actions are tied; the first of them is advised.")
-    if chosen["reward"] != "known" and batch.reward is not None and np.ptp(batch.reward) == 0:
+    if chosen["reward"] != "known" and facts.alike:
         alerts.append("Every reward is the same, so no action can be better than another.")
     if isinstance(plan, Plan) and plan.outcome != "optimal":
         alerts.append(f"Planning {plan.outcome}.")

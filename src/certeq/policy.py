@@ -19,12 +19,13 @@ import numpy as np
 import certeq
 from certeq.arrays import Floats, Integers, first, whole
 from certeq.discretize import Recipe
+from certeq.display import notebook, several, shorten
 from certeq.errors import InputError
+from certeq.limits import most, way_out
 from certeq.output import json_text, write_files
 
 FORMAT = "certeq-policy"
 VERSION = 1
-LIMIT_BYTES = 1 << 30  # a policy file larger than this is not read
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,18 @@ class Policy:
         gap = np.take_along_axis(order, best, axis=-1)[..., 0] - np.where(exists, left, 0)
         return np.where(exists, second, -1), np.where(exists, gap, np.nan)
 
+    def _repr_html_(self) -> str:
+        actions = np.atleast_2d(self.actions)[0].tolist()
+        runner, gap = (np.atleast_2d(part)[0].tolist() for part in self.runner_up())
+        names = [*self.action_names, "–"]
+        rows = (
+            (state, names[a], f"{self.visits[s, a]:,}" if a >= 0 else "–", names[b], f"{gap[s]:.3g}" if b >= 0 else "–")
+            for s, (state, a, b) in enumerate(zip(self.state_names, actions, runner, strict=True))
+        )
+        when = "" if self.horizon is None else f", at the first of {several(self.horizon, 'decision')}"
+        title = f"Policy for {several(len(actions), 'state')}{when}"
+        return notebook(title, ("state", "advised", "tried", "runner-up", "gap"), rows, len(actions))
+
     def to_json(self) -> dict[str, Any]:
         """Write the policy as plain values."""
         names = [None if a < 0 else self.action_names[a] for a in self.actions.ravel()]
@@ -172,7 +185,7 @@ class Policy:
         policy = cls(recipe, names, actions, visits, q, _object("settings", value), _object("data", value))
         if "horizon" in value and value["horizon"] != policy.horizon:
             raise InputError(
-                f"The policy file is damaged: its horizon is {value['horizon']!r}, but its advice is for "
+                f"The policy file is damaged: its horizon is {_shown(value['horizon'])}, but its advice is for "
                 f"{'any' if policy.horizon is None else policy.horizon} decisions."
             )
         return policy
@@ -188,11 +201,17 @@ class Policy:
         try:
             if not file.is_file():
                 raise InputError(f"There is no policy file {file}." if not file.exists() else f"{file} is not a file.")
-            if file.stat().st_size > LIMIT_BYTES:
-                raise InputError(f"{file} is larger than a policy file can be ({LIMIT_BYTES >> 20} MiB).")
-            return cls.from_json(json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse))
+            if file.stat().st_size > most("policy_bytes"):
+                raise InputError(
+                    f"{file} is larger than a policy file can be ({most('policy_bytes'):,} bytes). If it is one, "
+                    f"{way_out('policy_bytes')}."
+                )
+            text = file.read_text(encoding="utf-8")
+            return cls.from_json(json.loads(text, parse_constant=_refuse, object_pairs_hook=_once))
         except InputError:
             raise
+        except MemoryError:
+            raise InputError(f"{file} needs more memory than there is.") from None
         except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or a number of thousands of digits
             raise InputError(f"{file} is not a policy file: it is not JSON ({type(error).__name__}).") from None
         except OSError as error:
@@ -201,6 +220,20 @@ class Policy:
 
 def _refuse(constant: str) -> Any:
     raise InputError(f"The policy file holds {constant}, which is not a number.")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of the file; what stands there twice would mean one thing to us and another to the next reader."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, often in Counter(name for name, _ in pairs).items() if often > 1)
+        raise InputError(f"The policy file is damaged: it has {_shown(twice)} twice in one object.")
+    return found
+
+
+def _shown(value: Any) -> str:
+    """A value of a file as a message shows it: not all of it, where it is long."""
+    return shorten(repr(value), 80)
 
 
 def _list(field: str, value: Any) -> list[Any]:
@@ -229,7 +262,8 @@ def _advice(value: Any, names: tuple[str, ...]) -> Integers:
     number = {name: i for i, name in enumerate(names)}
     for name in advice.flat:
         if name is not None and (not isinstance(name, str) or name not in number):
-            raise InputError(f"The policy file advises {name!r}, which is none of its actions: {', '.join(names)}.")
+            there = shorten(", ".join(names), 200)
+            raise InputError(f"The policy file advises {_shown(name)}, which is none of its actions: {there}.")
     numbers = [-1 if name is None else number[name] for name in advice.flat]
     return np.array(numbers, dtype=np.int64).reshape(advice.shape)
 
@@ -240,7 +274,7 @@ def _values(value: Any) -> Floats:
     for x in table.flat:
         if x is not None and (isinstance(x, bool) or not isinstance(x, int | float) or not math.isfinite(x)):
             raise InputError(
-                f"The policy file is damaged: {x!r} is among its action values, which are finite numbers or null."
+                f"The policy file is damaged: {_shown(x)} is among its action values, which are finite numbers or null."
             )
     numbers = [-np.inf if x is None else float(x) for x in table.flat]
     return np.array(numbers, dtype=np.float64).reshape(table.shape)
@@ -257,13 +291,13 @@ def _visits(states: list[Any], recipe: Recipe, n_actions: int) -> Integers:
             raise InputError(f"{where} must be an object with 'name', 'cell' and 'visits'.")
         if state.get("cell") != cell:  # names are for people, and later versions may word them differently
             raise InputError(
-                f"{where} is {state.get('name')!r} in cell {state.get('cell')!r}, but by the recipe it is {name!r} in "
-                f"cell {cell}. The states must stand in the order of the recipe's cells."
+                f"{where} is {_shown(state.get('name'))} in cell {_shown(state.get('cell'))}, but by the recipe it is "
+                f"{_shown(name)} in cell {cell}. The states must stand in the order of the recipe's cells."
             )
         visits = _list("visits", state["visits"])
         if len(visits) != n_actions:
-            raise InputError(f"{where}, {name!r}, has {len(visits)} visits for {n_actions} actions.")
-        rows.append([_count(number, f"{where}, {name!r}") for number in visits])
+            raise InputError(f"{where}, {_shown(name)}, has {len(visits)} visits for {n_actions} actions.")
+        rows.append([_count(number, f"{where}, {_shown(name)}") for number in visits])
     return np.array(rows, dtype=np.int64)
 
 
@@ -272,7 +306,7 @@ def _count(number: Any, where: str) -> int:
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     if isinstance(number, bool) or not isinstance(number, int):
-        raise InputError(f"{where}, has {number!r} visits; visits are whole numbers.")
+        raise InputError(f"{where}, has {_shown(number)} visits; visits are whole numbers.")
     if not 0 <= number < 1 << 63:
         raise InputError(f"{where}, has visits that are negative or too many to be true.")
     return number

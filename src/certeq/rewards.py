@@ -35,10 +35,43 @@ class Rewards:
     arrival: Floats | None = None  # (S + 1,): mean reward by next state, the last entry for an ending
 
 
-def estimate(batch: Batch, *, pool: str = "none", by_next_state: bool = False) -> Rewards:
-    """Estimate rewards from the rows of a batch (one data set)."""
-    if pool not in POOLS:
-        raise unknown("way of pooling rewards", pool, POOLS)
+@dataclass(frozen=True)
+class Sums:
+    """All that the estimates need to know of the rows, so that rows can be added or drawn again without reading them.
+
+    Rewards are in units of ``size``, the largest of them, because its square may overflow. Leading axes are data sets.
+    """
+
+    size: float
+    visits: Integers  # (..., S, A)
+    total: Floats  # (..., S, A)
+    scatter: Floats  # (...): squared distances of the rows from the means of their pairs, added up
+    arrivals: Integers  # (..., S + 1): how often each next state was reached; the last entry is an ending
+    arrived: Floats  # (..., S + 1): what was earned on the way there
+
+    def __getitem__(self, data_set: int) -> Sums:
+        """One data set of several."""
+        parts = (self.visits, self.total, self.scatter, self.arrivals, self.arrived)
+        visits, total, scatter, arrivals, arrived = (part[data_set] for part in parts)
+        return Sums(self.size, visits, total, scatter, arrivals, arrived)
+
+    def add(self, state: Integers, action: Integers, arrival: Integers, reward: Floats, times: Integers) -> Sums:
+        """Add to one data set, in each of B variants ``(B,)``, some rows that are all alike; arrival S is an ending."""
+        variant, units = np.arange(len(state)), reward / self.size
+        visits, arrivals = (np.repeat(table[None], len(state), axis=0) for table in (self.visits, self.arrivals))
+        total, arrived = (np.repeat(table[None], len(state), axis=0) for table in (self.total, self.arrived))
+        before = self.visits[state, action]
+        mean = self.total[state, action] / np.maximum(before, 1)
+        apart = before * times / np.maximum(before + times, 1) * (units - mean) ** 2
+        visits[variant, state, action] += times
+        total[variant, state, action] += times * units
+        arrivals[variant, arrival] += times
+        arrived[variant, arrival] += times * units
+        return Sums(self.size, visits, total, self.scatter + apart, arrivals, arrived)
+
+
+def add_up(batch: Batch, times: Integers | None = None) -> Sums:
+    """Add up the rewards of a batch (one data set), each row once, or as often as ``times`` ``(n,)`` says."""
     if batch.reward is None:
         raise InputError("The rows have no rewards. Name the reward column, or give a known reward table.")
     if batch.data_set is not None:
@@ -46,57 +79,85 @@ def estimate(batch: Batch, *, pool: str = "none", by_next_state: bool = False) -
     S, A = batch.n_states, batch.n_actions
     pair = batch.state * A + batch.action
     reward = in_range("reward", batch.reward, -LARGEST, LARGEST)
-    size = float(np.abs(reward).max(initial=0)) or 1.0  # all is done in units of the largest, whose square may overflow
+    size = float(np.abs(reward).max(initial=0)) or 1.0
     units = reward / size
-    visits, total = _sums(pair, units, S * A)
-    raw = np.where(visits > 0, total / np.maximum(visits, 1), np.nan)
-    spare = int(np.maximum(visits - 1, 0).sum())
-    scatter = float(((units - raw[pair]) ** 2).sum())
-    noise = scatter / spare if spare else 0.0
-    own, seen = raw.reshape(S, A), visits.reshape(S, A)
-    center = _center(own, seen, by_state=pool != "overall")
-    keep, between = np.ones((S, A)), np.inf
+    often = np.ones(len(batch), dtype=np.int64) if times is None else times
+    visits, total = _sums(pair, units, often, S * A)
+    distance = (units - (total / np.maximum(visits, 1))[pair]) ** 2
+    arrivals, arrived = _sums(np.where(batch.ended, S, batch.next_state), units, often, S + 1)
+    scatter = np.asarray((often * distance).sum())
+    return Sums(size, visits.reshape(S, A), total.reshape(S, A), scatter, arrivals, arrived)
+
+
+def estimate(rows: Batch | Sums, *, pool: str = "none", by_next_state: bool = False) -> Rewards:
+    """Estimate rewards from the rows of a batch (one data set), or from what they add up to."""
+    if pool not in POOLS:
+        raise unknown("way of pooling rewards", pool, POOLS)
+    sums = rows if isinstance(rows, Sums) else add_up(rows)
+    own, noise, between = _own(sums), float(_noise(sums)), np.inf
     if pool != "none":
-        between = _between(own, seen, center, noise, by_state=pool == "state")
-        if noise > 0:  # without noise there is nothing to average away
-            keep = between / (between + noise / np.maximum(seen, 1))
-    mean = size * np.where(seen > 0, keep * np.nan_to_num(own) + (1 - keep) * center, center)
-    arrival = size * _by_arrival(batch, units) if by_next_state else None
-    square = min(size, 1e150) ** 2
+        between = float(_between(sums, own, by_state=pool == "state"))
+    arrival = arrival_means(sums) if by_next_state else None
+    square = min(sums.size, 1e150) ** 2
     spread = between if np.isinf(between) else square * between
-    return Rewards(mean, size * own, seen, square * noise, spread, pool, arrival)
+    return Rewards(means(sums, pool), sums.size * own, sums.visits, square * noise, spread, pool, arrival)
 
 
-def _sums(group: Integers, values: Floats, size: int) -> tuple[Integers, Floats]:
+def means(sums: Sums, pool: str = "none") -> Floats:
+    """Mean reward of each pair, ``(..., S, A)``, after pooling; a pair without rows gets what it is pooled toward."""
+    own, seen = _own(sums), sums.visits
+    center = _center(sums, by_state=pool != "overall")
+    keep = np.ones(seen.shape)
+    if pool != "none":
+        noise = np.broadcast_to(_noise(sums)[..., None, None], seen.shape)
+        between = _between(sums, own, by_state=pool == "state")[..., None, None]
+        noisy = noise > 0  # without noise there is nothing to average away
+        keep = np.where(noisy, between / np.where(noisy, between + noise / np.maximum(seen, 1), 1), 1.0)
+    return sums.size * np.where(seen > 0, keep * np.nan_to_num(own) + (1 - keep) * center, center)
+
+
+def arrival_means(sums: Sums) -> Floats:
+    """Mean reward by next state, ``(..., S + 1)``; a state never arrived in gets the overall mean."""
+    count, total = sums.arrivals, sums.arrived
+    overall = total.sum(axis=-1, keepdims=True) / np.maximum(count.sum(axis=-1, keepdims=True), 1)
+    return sums.size * np.where(count > 0, total / np.maximum(count, 1), overall)
+
+
+def _sums(group: Integers, values: Floats, times: Integers, size: int) -> tuple[Integers, Floats]:
     """Count and sum of each group."""
-    return np.bincount(group, minlength=size), np.bincount(group, values, minlength=size).astype(np.float64)
+    count = np.bincount(group, times, minlength=size).astype(np.int64)
+    return count, np.bincount(group, times * values, minlength=size).astype(np.float64)
 
 
-def _center(own: Floats, seen: Integers, *, by_state: bool) -> Floats:
-    """What pairs are pulled toward, ``(S, A)``: the mean of their state, or of all rows."""
-    rows = max(int(seen.sum()), 1)
-    overall = float(np.nansum(own * seen)) / rows
+def _own(sums: Sums) -> Floats:
+    """Mean of each pair's own rows, ``(..., S, A)``; NaN without rows."""
+    return np.where(sums.visits > 0, sums.total / np.maximum(sums.visits, 1), np.nan)
+
+
+def _noise(sums: Sums) -> Floats:
+    """σ²: variance of one row around its pair's mean, ``(...)``; 0 where no pair has two rows."""
+    spare = np.maximum(sums.visits - 1, 0).sum(axis=(-2, -1))
+    return np.asarray(sums.scatter / np.maximum(spare, 1))
+
+
+def _center(sums: Sums, *, by_state: bool) -> Floats:
+    """What pairs are pulled toward, ``(..., S, A)``: the mean of their state, or of all rows."""
+    rows = np.maximum(sums.visits.sum(axis=(-2, -1), keepdims=True), 1)
+    overall = sums.total.sum(axis=(-2, -1), keepdims=True) / rows
     if not by_state:
-        return np.full(own.shape, overall)
-    tried = seen.sum(axis=1, keepdims=True)
-    state = np.nansum(own * seen, axis=1, keepdims=True) / np.maximum(tried, 1)
-    return np.broadcast_to(np.where(tried > 0, state, overall), own.shape)
+        return np.broadcast_to(overall, sums.total.shape)
+    tried = sums.visits.sum(axis=-1, keepdims=True)
+    state = sums.total.sum(axis=-1, keepdims=True) / np.maximum(tried, 1)
+    return np.broadcast_to(np.where(tried > 0, state, overall), sums.total.shape)
 
 
-def _between(own: Floats, seen: Integers, center: Floats, noise: float, *, by_state: bool) -> float:
-    """τ² by the method of moments: what the spread of the pair means has beyond their noise, never below 0."""
-    weight = seen.astype(np.float64)
-    scatter = float(np.nansum(weight * (own - center) ** 2))
-    groups = weight if by_state else weight.reshape(1, -1)
-    total = groups.sum(axis=1)
-    free = float(np.maximum((groups > 0).sum(axis=1) - 1, 0).sum())
-    size = float((total - (groups**2).sum(axis=1) / np.maximum(total, 1)).sum())
-    return max(0.0, (scatter - noise * free) / size) if size > 0 else 0.0
-
-
-def _by_arrival(batch: Batch, reward: Floats) -> Floats:
-    """Mean reward by next state, ``(S + 1,)``; a state never arrived in gets the overall mean."""
-    arrived = np.where(batch.ended, batch.n_states, batch.next_state)
-    count, total = _sums(arrived, reward, batch.n_states + 1)
-    overall = total.sum() / max(int(count.sum()), 1)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), overall))
+def _between(sums: Sums, own: Floats, *, by_state: bool) -> Floats:
+    """τ² by the method of moments, ``(...)``: what the spread of the means has beyond their noise, never below 0."""
+    weight = sums.visits.astype(np.float64)
+    scatter = np.nansum(weight * (own - _center(sums, by_state=by_state)) ** 2, axis=(-2, -1))
+    groups = weight if by_state else weight.reshape(*weight.shape[:-2], 1, -1)
+    total = groups.sum(axis=-1)
+    free = np.maximum((groups > 0).sum(axis=-1) - 1, 0).sum(axis=-1)
+    size = (total - (groups**2).sum(axis=-1) / np.maximum(total, 1)).sum(axis=-1)
+    excess = (scatter - _noise(sums) * free) / np.where(size > 0, size, 1)
+    return np.asarray(np.where(size > 0, np.maximum(excess, 0), 0.0))

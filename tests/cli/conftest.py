@@ -20,10 +20,15 @@ class Done(NamedTuple):
 
 @pytest.fixture
 def certeq(monkeypatch, capsys, tmp_path):
-    """``certeq("learn", "rows.csv")``, in an empty folder; an exception that is no exit fails the test."""
+    """``certeq("learn", "rows.csv")``, in an empty folder; an exception that is no exit fails the test.
+
+    A report takes seconds, so here one is only written when it is asked for.
+    """
     monkeypatch.chdir(tmp_path)
 
     def run(*words):
+        if words[0] in ("learn", "audit", "compare") and not {"--report", "--help", "-h"} & set(words):
+            words = (*words, "--no-report")
         monkeypatch.setattr(sys, "argv", ["certeq", *map(str, words)])
         code = 0
         try:

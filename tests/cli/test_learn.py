@@ -1,13 +1,19 @@
 """certeq learn: from a file to a folder with a policy; what cannot be learned from is one paragraph and exit code 2."""
 
+import hashlib
+import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 from certeq import Policy, examples
+from certeq.cli import show
 from certeq.policy import FORMAT
 
 HEADER = "episode,time,state,action,reward\n"
@@ -99,6 +105,83 @@ def test_other_formats_give_the_same_policy(certeq, file, name, tmp_path):
     assert certeq("learn", "rows.csv", "--out", "one").code == 0
     assert certeq("learn", name, "--out", "other").code == 0
     assert Path("one/policy.csv").read_bytes() == Path("other/policy.csv").read_bytes()
+
+
+# ---- the report ----
+
+
+def test_a_report_is_written_that_tells_how_it_was_made(certeq, file):
+    rows = file(ROWS)
+    done = certeq("learn", rows, "--report", "--draws", 60, "--seed", 7)
+    assert done.code == 0
+    assert "certeq-out/report.html" in done.out.splitlines()[-1]
+    page = Path("certeq-out/report.html").read_text(encoding="utf-8")
+    assert "30 logged decisions in 6 episodes" in page
+    assert "60 of them were drawn from the posterior" in page
+    assert "<dt>seed</dt><dd><bdi>7</bdi></dd>" in page
+    assert hashlib.sha256(rows.read_bytes()).hexdigest() in page
+
+
+def test_the_report_is_there_unless_it_is_declined(monkeypatch, tmp_path, file):
+    file(ROWS)
+    for words, there in (("rows.csv", True), ("rows.csv --no-report --out other", False)):
+        learn = [sys.executable, "-m", "certeq", "learn", *words.split(), "--draws", "40"]
+        done = subprocess.run(learn, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert "Traceback" not in done.stderr
+        folder = tmp_path / ("certeq-out" if there else "other")
+        assert {path.name for path in folder.iterdir()} == {*RESULTS, *(["report.html"] if there else [])}
+
+
+def test_the_same_seed_gives_the_same_report(certeq, file):
+    rows = file(ROWS)
+    for out in ("one", "two"):
+        assert certeq("learn", rows, "--report", "--draws", 40, "--seed", 3, "--out", out).code == 0
+    assert Path("one/report.html").read_bytes() == Path("two/report.html").read_bytes()
+
+
+def test_without_draws_the_report_says_so(certeq, file):
+    assert certeq("learn", file(ROWS), "--report", "--draws", 0).code == 0
+    assert "No draws from the posterior were asked for." in Path("certeq-out/report.html").read_text()
+
+
+def test_small_counts_are_kept_out_of_the_report_alone(certeq, file, table):
+    assert certeq("learn", file(ROWS), "--report", "--draws", 0, "--suppress-below", 1000).code == 0
+    page = Path("certeq-out/report.html").read_text()
+    assert "&lt;1000" in page
+    assert 'id="model"' not in page
+    assert all(line["visits"].isdecimal() for line in table("certeq-out/policy.csv"))
+
+
+def test_an_audit_and_a_comparison_have_reports_too(certeq, file):
+    rows = file(ROWS)
+    assert certeq("audit", rows, "--planning-discount", 0.7, "--report", "--draws", 40, "--out", "one").code == 0
+    page = Path("one/report.html").read_text(encoding="utf-8")
+    assert "Discounting at 0.7 treats your best-observed pair" in page
+    assert certeq("compare", rows, "--report", "--draws", 40, "--folds", 2, "--out", "two").code == 0
+    page = Path("two/report.html").read_text(encoding="utf-8")
+    assert "Other regularizers" in page
+    assert 'id="comparison-table"' in page
+
+
+def test_a_report_in_the_way_is_kept(refused, file):
+    Path("certeq-out").mkdir()
+    Path("certeq-out/report.html").write_text("precious")
+    assert "certeq-out/report.html is there already" in refused("learn", file(ROWS), "--report")
+
+
+def test_what_takes_long_is_told_line_by_line_where_there_is_no_terminal():
+    told, now = io.StringIO(), iter([0.0, 1.0, 5.0, 9.0])
+    with show.Steps(Console(file=told), clock=lambda: next(now)) as steps:
+        for step in ("posterior", "audit", "[red]own"):
+            steps.begin(step)
+    assert told.getvalue() == "Auditing a planning discount ...\n[red]own ...\n"
+
+
+def test_on_a_terminal_one_line_changes():
+    told = io.StringIO()
+    with show.Steps(Console(file=told, force_terminal=True, width=60)) as steps:
+        steps.begin("posterior")
+        assert "Drawing models from the posterior" in str(steps.status.status)
 
 
 # ---- existing results ----

@@ -1,75 +1,29 @@
 """The same sweep on a Dask cluster: a scheduler and two workers, each a process of its own, one of them killed."""
 
-import json
-import os
 import signal
 import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 
+import dask
 import plain_cells
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
-from certeq import InputError
+from certeq import InputError, places
 from certeq.cli import app
-from certeq.experiments import places, shards
+from certeq.experiments import shards
+from clusters import two_workers, wait_for
 
 HERE = Path(__file__).parent
-PATIENCE = 120  # seconds; a machine that is busy with other tests is slow to start processes
-
-
-def start(tmp_path, name, *command):
-    """Start a process of the cluster, with a log to look at if it fails."""
-    paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-    with (tmp_path / f"{name}.log").open("w") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", *command],
-            env=os.environ | {"PYTHONPATH": paths},
-            cwd=tmp_path,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-
-
-def wait_for(condition, what):
-    give_up = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < give_up, f"waited {PATIENCE} s for {what}"
-        time.sleep(0.05)
-    return found
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """Address of a scheduler, and the processes of its two workers."""
-    tmp_path = tmp_path_factory.mktemp("cluster")
-    contact = tmp_path / "scheduler.json"
-    where = ("--host", "127.0.0.1", "--no-dashboard")
-    started = [
-        start(
-            tmp_path,
-            "scheduler",
-            *("distributed.cli.dask_scheduler", *where, "--port", "0", "--scheduler-file", str(contact)),
-        )
-    ]
-    try:
-        wait_for(lambda: contact.exists() and contact.read_text().rstrip().endswith("}"), "the scheduler")
-        address = json.loads(contact.read_text())["address"]
-        worker = ("distributed.cli.dask_worker", address, *where, "--no-nanny", "--nthreads", "1")
-        started += [
-            start(tmp_path, name, *worker, "--name", name, "--local-directory", str(tmp_path / name))
-            for name in ("first", "second")
-        ]
-        yield address, started[1:]
-    finally:
-        for process in reversed(started):
-            process.kill()
-            process.wait()
+    with two_workers(tmp_path_factory.mktemp("cluster"), HERE) as found:
+        yield found
 
 
 def test_figures_on_a_cluster_have_the_tables_of_a_serial_run(cluster, tmp_path):
@@ -131,3 +85,19 @@ def test_somebody_else_who_listens_is_not_taken_for_a_scheduler(monkeypatch):
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(InputError, match="takes an address such as tcp://host:8786"), places.executor(1, address):
         pass
+
+
+def test_tls_without_certificates_is_refused_with_what_to_set(tmp_path):
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        address = f"tls://127.0.0.1:{mute.getsockname()[1]}"
+        with pytest.raises(InputError, match=r"needs certificates.*TLS__CLIENT__CERT"), places.executor(1, address):
+            pass
+        nowhere = {key: str(tmp_path / "none.pem") for key in ("ca-file", "client.cert", "client.key")}
+        with (
+            dask.config.set({f"distributed.comm.tls.{key}": value for key, value in nowhere.items()}),
+            pytest.raises(InputError, match="certificates for tls:// cannot be used"),
+            places.executor(1, address),
+        ):
+            pass

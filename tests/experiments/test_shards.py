@@ -16,15 +16,16 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import certeq
-from certeq import InputError
-from certeq.experiments import places, shards
+from certeq import InputError, places
+from certeq.experiments import shards
 
 HERE = Path(__file__).parent
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 import plain_cells
-from certeq.experiments import places, shards
+from certeq import places
+from certeq.experiments import shards
 
 folder, fatal, workers = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
 renamed, replace = 0, Path.replace

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from certeq.errors import InputError
+from certeq.limits import most
 from certeq.reading import columns, read
-from certeq.reading.tables import MAX_COLUMNS
 
 HEADER = "episode,time,state,action,reward\n"
 ROWS = HEADER + "1,0,A,x,1\n1,1,B,x,2\n1,2,A,y,3\n"
@@ -249,12 +249,12 @@ def test_a_file_beyond_the_limit_is_refused(file, tmp_path):
     disguised = file(bomb.read_bytes(), "x.csv")
     refused(disguised, "unpacks to more than 10,000 bytes", limit_bytes=10_000)
     pl.DataFrame({"state": np.zeros(1_000_000, dtype=int)}).write_parquet(tmp_path / "x.parquet")
-    refused(tmp_path / "x.parquet", "unpacks to 1,000,000 rows of 1 columns", limit_bytes=1_000_000)
+    refused(tmp_path / "x.parquet", "unpacks to more than 1,000,000 bytes", limit_bytes=1_000_000)
     refused(file(b"\x28\xb5\x2f\xfd" + bytes(50)), "compressed in a way|not plain UTF-8")
 
 
 def test_too_many_columns_and_labels_like_documents_are_refused(file):
-    wide = {f"x{i}": [1] for i in range(MAX_COLUMNS + 1)}
+    wide = {f"x{i}": [1] for i in range(most("columns") + 1)}
     refused(wide, "has 10,001 columns; certeq takes 10,000")
     refused(pl.DataFrame(wide), "has 10,001 columns")
     refused(pl.DataFrame({"x": [[0] * 6000, [1] * 6000], "y": [[0] * 6000] * 2}), "has 12,000 columns")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -10,11 +12,18 @@ import typer
 
 import certeq
 from certeq.cli.apply import apply
+from certeq.cli.audit import audit
+from certeq.cli.compare import compare
+from certeq.cli.count import count
 from certeq.cli.learn import learn
-from certeq.cli.options import harmless
+from certeq.cli.options import paragraph
 from certeq.cli.reproduce import reproduce
 from certeq.cli.simulate import simulate
 from certeq.errors import InputError
+
+STOPPED = "Stopped. Nothing was written by halves."
+# Linear systems here are small: threads inside the linear algebra would wait for one another, and change last digits.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 app = typer.Typer(
     name="certeq",
@@ -34,17 +43,23 @@ def _polite(verb: Callable[..., None]) -> Callable[..., None]:
         try:
             verb(*words, **options)
         except InputError as error:
-            typer.echo(f"Error: {harmless(error)}", err=True)
+            typer.echo(f"Error: {paragraph(error)}", err=True)
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            typer.echo("Stopped. Nothing was written.", err=True)
+            typer.echo(STOPPED, err=True)
             raise typer.Exit(130) from None
+        except MemoryError as error:
+            typer.echo(f"Error: There is not enough memory for this. {paragraph(error)}".rstrip(), err=True)
+            raise typer.Exit(1) from None
 
     return run
 
 
 app.command()(_polite(learn))
 app.command()(_polite(apply))
+app.command()(_polite(count))
+app.command()(_polite(audit))
+app.command()(_polite(compare))
 app.command()(_polite(simulate))
 app.command()(_polite(reproduce))
 
@@ -66,4 +81,8 @@ def _start(
 
 def main() -> None:
     """Run the command line."""
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:  # before there was a verb
+        typer.echo(STOPPED, err=True)
+        sys.exit(130)

@@ -7,89 +7,79 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certeq.cli import options
+from certeq.cli import options, source
 
 if TYPE_CHECKING:
     from certeq.learned import Learned
 
 
 def learn(
-    data: Annotated[
-        Path | None,
-        typer.Argument(help="CSV, Parquet, Arrow or JSON lines, or a Minari data set. Without it: the bundled trial."),
-    ] = None,
-    state: Annotated[str | None, typer.Option(help="State column(s), comma-separated.")] = None,
-    action: Annotated[str | None, typer.Option(help="Action column.")] = None,
-    reward: Annotated[str | None, typer.Option(help="Reward column.")] = None,
-    next_state: Annotated[str | None, typer.Option(help="Next-state column(s), comma-separated.")] = None,
-    episode: Annotated[str | None, typer.Option(help="Episode (patient, user) column.")] = None,
-    time: Annotated[str | None, typer.Option(help="Time column; rows of an episode are sorted by it.")] = None,
-    done: Annotated[str | None, typer.Option(help="Column that says that the episode ended for good.")] = None,
-    truncated: Annotated[str | None, typer.Option(help="Column that says that watching stopped there.")] = None,
-    bins: Annotated[
-        list[str] | None,
-        typer.Option(help="How columns become states: a number of quantile bins for all, or COLUMN=quantile:4, ..."),
-    ] = None,
-    gaps: Annotated[str, typer.Option(help="About gaps in time: error, allow, or cut there.")] = "error",
-    layout: Annotated[
-        str, typer.Option(help="The next state is in the row (explicit), the next row (long), or auto.")
-    ] = "auto",
-    max_states: Annotated[int, typer.Option(help="More states than this are refused.")] = 50_000,
-    discount: Annotated[float, typer.Option(help="Worth of a reward one step later; 1 if episodes surely end.")] = 0.99,
+    data: source.Data = None,
+    state: source.State = None,
+    action: source.Action = None,
+    reward: source.Reward = None,
+    next_state: source.NextState = None,
+    episode: source.Episode = None,
+    time: source.Time = None,
+    done: source.Done = None,
+    truncated: source.Truncated = None,
+    bins: source.Bins = None,
+    gaps: source.Gaps = "error",
+    layout: source.Layout = "auto",
+    max_states: source.MaxStates = 50_000,
+    discount: source.Discount = 0.99,
     regularizer: Annotated[
         str,
         typer.Option(help="By name: evidence unless said; the README lists them.", show_default=False),
     ] = "",
     setting: Annotated[list[str] | None, typer.Option(help="A setting of the regularizer, NAME=VALUE.")] = None,
-    unvisited: Annotated[
-        str,
-        typer.Option(help="For pairs without data: exclude, target, uniform, zero, self_loop or average."),
-    ] = "exclude",
-    min_visits: Annotated[int, typer.Option(help="Visits below which a pair counts as unvisited.")] = 1,
-    reward_by: Annotated[str, typer.Option(help="Estimate rewards by pair or by next_state.")] = "pair",
-    reward_pool: Annotated[str, typer.Option(help="Pool noisy rewards toward: none, state or overall.")] = "none",
-    reward_table: Annotated[
-        Path | None, typer.Option(help="Known rewards: a table with the state columns, the action and a reward.")
-    ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Plan for this many decisions instead of for ever.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("certeq-out"),
-    seed: Annotated[int, typer.Option(min=0, help="For whatever is random (k-means).")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite results that are there.")] = False,
+    unvisited: source.Unvisited = "exclude",
+    min_visits: source.MinVisits = 1,
+    reward_by: source.RewardBy = "pair",
+    reward_pool: source.RewardPool = "none",
+    reward_table: source.RewardTable = None,
+    horizon: source.Horizon = None,
+    out: source.Out = Path("certeq-out"),
+    report: source.Report = True,
+    draws: source.Draws = None,
+    suppress_below: source.SuppressBelow = 0,
+    seed: source.Seed = 0,
+    force: source.Force = False,
 ) -> None:
     """Learn a policy from logged decisions.
 
     Reads rows (state, action, reward, next state), or rows in order of time for each episode; counts them; regularizes
-    what is estimated; plans; and writes policy.json, policy.csv and summary.json.
+    what is estimated; plans; and writes policy.json, policy.csv, summary.json and report.html.
     """
-    from certeq import examples, output
+    from certeq import output
     from certeq.cli import show
     from certeq.learned import learn as run
-    from certeq.reading import known_rewards, read
+    from certeq.reading import known_rewards
     from certeq.regularizers import DEFAULT, check_settings
 
-    paths = {name: out / name for name in ("policy.json", "policy.csv", "summary.json")}
+    names = ("policy.json", "policy.csv", "summary.json", *(["report.html"] if report else []))
+    paths = {name: out / name for name in names}
     output.check_free(paths.values(), force=force)
     console = show.console()
-    source = data or examples.path()
-    if data is None:
-        console.print("[bold]The bundled example[/bold]: a simulated trial of 50 tumor patients, treated at random.")
     name, chosen = regularizer or DEFAULT, options.settings(setting or [])
     check_settings(name, chosen)
-    batch = read(
-        source,
-        state=options.names(state),
+    batch = source.read_rows(
+        console,
+        data,
+        state=state,
         action=action,
-        reward=False if reward_table is not None and reward is None else reward,
-        next_state=options.names(next_state),
+        reward=reward,
+        next_state=next_state,
         episode=episode,
         time=time,
         done=done,
         truncated=truncated,
-        bins=options.bins(bins or []),
+        bins=bins,
         gaps=gaps,
         layout=layout,
         max_states=max_states,
-        rng=seed,
+        reward_table=reward_table,
+        seed=seed,
     )
     learned = run(
         batch,
@@ -103,14 +93,14 @@ def learn(
         horizon=horizon,
         **chosen,
     )
-    output.write_files(
-        {
-            paths["policy.json"]: output.json_text(learned.policy.to_json()),
-            paths["policy.csv"]: policy_csv(learned),
-            paths["summary.json"]: output.json_text(learned.summary.to_json() | {"seed": seed}),
-        },
-        force=force,
-    )
+    files: dict[Path, str | bytes] = {
+        paths["policy.json"]: output.json_text(learned.policy.to_json()),
+        paths["policy.csv"]: policy_csv(learned),
+        paths["summary.json"]: output.json_text(learned.summary.to_json() | {"seed": seed}),
+    }
+    if report:
+        files[paths["report.html"]] = show.page(learned, draws=draws, seed=seed, suppress_below=suppress_below)
+    output.write_files(files, force=force)
     show.summary(console, learned.summary)
     console.print()
     show.policy(console, learned)

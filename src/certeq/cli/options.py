@@ -6,7 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from certeq.display import harmless as harmless
 from certeq.errors import InputError
+from certeq.limits import most, way_out
+
+LONGEST = 3000  # characters of a message
 
 
 def names(text: str | None) -> list[str] | None:
@@ -24,7 +28,7 @@ def pair(text: str, option: str, form: str) -> tuple[str, str]:
 
 def bins(said: list[str]) -> dict[str, str] | int:
     """How columns become states: one number for all, or COLUMN=HOW for some."""
-    if len(said) == 1 and said[0].isdecimal():
+    if len(said) == 1 and said[0].isdecimal() and len(said[0]) < 20:
         return int(said[0])
     form = "a number, or COLUMN=quantile:4, =edges:1,5, =kmeans:9 or =labels"
     return dict(pair(text, "--bins", form) for text in said)
@@ -48,15 +52,26 @@ def value(text: str) -> Any:
     return text
 
 
+def paragraph(error: Exception) -> str:
+    """What an error says, in one paragraph that a terminal can show whatever the data hold."""
+    said = harmless(error)
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]} ..."
+
+
 def _array(path: Path) -> Any:
+    """Read an array; as a view of the file first, since a header can claim to be larger than all the memory."""
     import numpy as np
 
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.")
+    if path.stat().st_size > most("policy_bytes"):
+        raise InputError(f"{path} has more than {most('policy_bytes'):,} bytes; {way_out('policy_bytes')}.")
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} is not an array that NumPy saved: {error}.") from None
-
-
-def harmless(text: object) -> str:
-    """Text from somebody's data, with whatever could command a terminal or turn it around written out."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(text))
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # NumPy lets through whatever its parsers raise
+        said = str(error)[:200] or type(error).__name__
+        raise InputError(f"{path} is not an array that NumPy saved: {said}.") from None
+    if not isinstance(found, np.ndarray):
+        found.close()
+        raise InputError(f"{path} holds several arrays; save one alone, with numpy.save.")
+    return np.array(found)

@@ -24,7 +24,7 @@ COLORS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 def reproduce(
     figures: Annotated[
-        list[str] | None, typer.Argument(metavar="FIGURE", help="Figures by name, or all; see --list.")
+        list[str] | None, typer.Argument(metavar="FIGURE", help="Figures or studies by name, or all; see --list.")
     ] = None,
     profile: Annotated[str, typer.Option(help="smoke (quick) or paper (the paper's scale or above).")] = "smoke",
     data_sets: Annotated[int | None, typer.Option(help="Data sets per setting, instead of the profile's.")] = None,
@@ -81,9 +81,9 @@ def _list(console: Console) -> None:
     from rich.markup import escape
     from rich.padding import Padding
 
-    from certeq.experiments.figures import FIGURES, figure
+    from certeq.experiments.figures import FIGURES, STUDIES, figure
 
-    for name in FIGURES:
+    for name in (*FIGURES, *STUDIES):
         module = figure(name)
         console.print(f"[bold]{escape(name)}[/bold]  {escape(module.TITLE)}")
         console.print(Padding(escape(module.CLAIM), (0, 0, 1, 4)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -13,8 +15,20 @@ from rich.table import Table
 from certeq.cli.options import harmless
 
 if TYPE_CHECKING:
+    from certeq.inquiry.compare import Comparison
     from certeq.learned import Learned, Summary
 
+PATIENCE = 2.0  # seconds without a word
+DOING = {
+    "posterior": "Drawing models from the posterior",
+    "off_policy": "Estimating values from the episodes alone",
+    "audit": "Auditing a planning discount",
+    "path": "Following the advice along planning discounts",
+    "fragility": "Counting what would change the advice",
+    "conventions": "Planning under other conventions",
+    "collect": "Asking what to collect next",
+    "page": "Drawing and writing the report",
+}
 MOST_STATES = 15  # lines of the policy table that a terminal gets; the CSV has all
 
 
@@ -27,6 +41,55 @@ def console() -> Console:
 def escape(text: object) -> str:
     """Text from somebody's data, safe among the marks that color a terminal."""
     return _escape(harmless(text))
+
+
+class Steps:
+    """What is being done, if it takes a while: one changing line on a terminal, else a line for each step.
+
+    It goes to the error stream, so that it disturbs nobody who reads the results, or only the first of them.
+    """
+
+    def __init__(self, out: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.out = Console(stderr=True, highlight=False, emoji=False) if out is None else out
+        self.clock, self.start = clock, clock()
+        self.status = self.out.status("", spinner="dots") if self.out.is_terminal else None
+
+    def __enter__(self) -> Steps:
+        if self.status is not None:
+            self.status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.status is not None:
+            self.status.stop()
+
+    def begin(self, step: str) -> None:
+        """Begin a step."""
+        words = DOING.get(step, step)
+        if self.status is not None:
+            self.status.update(f"{escape(words)} ...")
+        elif self.clock() - self.start > PATIENCE:
+            self.out.print(f"{words} ...", markup=False, soft_wrap=True)
+
+
+def page(
+    learned: Learned,
+    *,
+    draws: int | None,
+    seed: int,
+    suppress_below: int = 0,
+    planning_discount: float | None = None,
+    comparison: Comparison | None = None,
+) -> str:
+    """Ask all questions of a learned policy and write the report, telling what is being done if it takes a while."""
+    from certeq.inquiry.findings import examine
+    from certeq.report.learned_page import render
+
+    asked: dict[str, Any] = {"draws": draws, "planning_discount": planning_discount, "comparison": comparison}
+    with Steps() as steps:
+        findings = examine(learned, rng=seed, notice=steps.begin, **asked)
+        steps.begin("page")
+        return render(findings, suppress_below=suppress_below, manifest={"seed": seed})
 
 
 def written(out: Console, *paths: Path) -> None:

@@ -34,13 +34,19 @@ def simulate(
     from certeq.arrays import whole
     from certeq.environments import ENVIRONMENTS
     from certeq.environments import environment as build
+    from certeq.limits import most, way_out
 
     output.check_free([out], force=force)
     whole("--seed", seed, 0)
     chosen = options.settings(setting or [])
     if "rng" in inspect.signature(ENVIRONMENTS.get(environment, build)).parameters:
         chosen = {"rng": seed} | chosen  # a random world is fixed by the seed as well
-    mdp = build(environment, **chosen)
+    try:
+        mdp = build(environment, **chosen)
+    except InputError:
+        raise
+    except (MemoryError, ValueError, OverflowError) as error:  # of NumPy, about arrays beyond all measure
+        raise InputError(f"A world with these settings cannot be built: {error}.") from None
     if mdp.batch:
         raise InputError("simulate takes one world at a time; leave the setting size out.")
     if policy is not None:
@@ -51,6 +57,12 @@ def simulate(
         probabilities = np.tile(np.array(mdp.action_names) == behavior, (mdp.n_states, 1)).astype(float)
     else:
         raise InputError(f"--behavior is random or one of {', '.join(mdp.action_names)}; got {behavior!r}.")
+    rows = whole("--episodes", episodes, 1) * whole("--length", length, 1)
+    if rows > most("rows"):
+        raise InputError(
+            f"{episodes:,} episodes of up to {length:,} decisions make more than {most('rows'):,} rows. Take fewer, or "
+            f"{way_out('rows')}."
+        )
     batch = sampling.trajectories(mdp, episodes, length, behavior=probabilities, rng=seed)
     reward = batch.reward if batch.reward is not None else np.zeros(len(batch))
     lines = [

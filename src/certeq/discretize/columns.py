@@ -23,7 +23,6 @@ KINDS: tuple[Kind, ...] = ("text", "integer", "boolean", "date", "float")
 
 NUMERIC: tuple[Kind, ...] = ("boolean", "integer", "float")
 
-LABEL_LIMIT = 10_000  # characters; a longer label is a document, not the name of a state
 TABLE_LIMIT = 1 << 22  # a range of whole numbers up to this long is looked up in a table, above it by bisection
 ABSENT = ("NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A")  # what text files write where a value is missing
 TRUE, FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")

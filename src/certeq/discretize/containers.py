@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certeq.arrays import Integers
-from certeq.discretize.columns import ABSENT, LABEL_LIMIT, Column, Kind, blank, label_text, naive, text_numbers
+from certeq.discretize.columns import ABSENT, Column, Kind, blank, label_text, naive, text_numbers
 from certeq.errors import InputError
+from certeq.limits import most, way_out
 
 SAMPLE = 10_000  # rows that tell whether a shortcut is worth trying
 HANDFUL = 12  # labels
@@ -46,7 +47,7 @@ def _of_polars(series: Any, name: str, from_text: bool) -> Column:
     if kind == pl.String:
         return _of_text(series, name, from_text)
     if kind in (pl.Categorical, pl.Enum):
-        return _of_categories(series)
+        return _of_categories(series, name)
     if kind == pl.Null:
         return blank("float", len(series))
     if kind == pl.Boolean:
@@ -170,24 +171,33 @@ def _word(value: Any) -> str:
     return label_text(plain) if isinstance(plain, bool | int | float) else str(plain)
 
 
-def _of_categories(series: Any) -> Column:
+def _of_categories(series: Any, name: str) -> Column:
     """A polars Categorical or Enum: its numbers may follow any order, and name labels that do not occur."""
     import polars as pl
 
     codes = series.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
     used, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     labels = [None if c < 0 else series[int(i)] for c, i in zip(used, first, strict=True)]
+    _check_lengths(pl.Series(labels, dtype=pl.String), name, first)
     return _relabel(labels, inverse)
 
 
+def _check_lengths(series: Any, name: str, rows: Integers | None = None) -> None:
+    """Refuse labels that are documents; ``rows`` tells where each label stands, if not in its own row."""
+    bytes_each, limit = series.str.len_bytes(), most("label")
+    long = (bytes_each > limit).fill_null(False).arg_true().to_numpy()
+    for at in [bytes_each.arg_max(), *long[:1000]] if len(long) else ():  # not every letter is one byte
+        length = len(series[int(at)])
+        if length > limit:
+            row = int(at if rows is None else rows[at])
+            raise InputError(
+                f"Column {name!r}, row {row + 1}, holds a text of {length:,} characters; a label may have {limit:,}. "
+                f"Leave this column out, shorten its labels, or {way_out('label')}."
+            )
+
+
 def _of_text(series: Any, name: str, from_text: bool) -> Column:
-    longest = int(series.str.len_bytes().max() or 0)
-    if longest > LABEL_LIMIT and (length := int(series.str.len_chars().max())) > LABEL_LIMIT:
-        row = int(series.str.len_chars().arg_max())
-        raise InputError(
-            f"Column {name!r}, row {row + 1}, holds a text of {length:,} characters; a label may have {LABEL_LIMIT:,}. "
-            "Leave this column out, or shorten its labels."
-        )
+    _check_lengths(series, name)
     if from_text and (numbers := _numeric(series)) is not None:
         return numbers
     labels, codes = _factorized(series)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from certeq.arrays import ArrayLike, Floats, Integers, within
+from certeq.arrays import ArrayLike, Floats, Integers, floats, within
 from certeq.errors import InputError
 from certeq.kernel import Kernel, Rows, check_rows, is_sparse
-from certeq.planners import compiled, solve
-from certeq.planners.backup import check_policy, value_policy
-from certeq.planners.episodic import check_ends
+from certeq.planners import compiled, large, solve
+from certeq.planners.backup import check_policy, value_policy, value_stochastic
+from certeq.planners.episodic import check_ends, longest
 from certeq.planners.problem import Problem, read_problem
 
 
@@ -26,10 +26,36 @@ def evaluate(
     """Value of a policy in each state, ``(..., S)``.
 
     A policy is deterministic, ``(..., S)`` action numbers with -1 for "any action, at random", or stochastic,
-    ``(..., S, A)`` probabilities. All arguments broadcast over leading axes.
+    ``(..., S, A)`` probabilities. All arguments broadcast over leading axes. How far the values may be off is told by
+    `value_bound`: in dense models it is rounding, in large sparse ones about 1e-12 of the largest value.
     """
     problem, trusted = read_problem(transition, reward, discount, None)
     return _evaluate(problem, trusted, policy, threads)
+
+
+def value_bound(
+    transition: Kernel | ArrayLike | Any,
+    reward: ArrayLike,
+    discount: ArrayLike,
+    policy: ArrayLike,
+    values: ArrayLike,
+) -> Floats:
+    """Certified distance, ``(...)``, of some values from those of a policy, wherever they came from.
+
+    One more step under the policy changes no value by more than a residual, and steps ahead count as in `Plan.bound`.
+
+    >>> from certeq.evaluation.exact import value_bound
+    >>> value_bound([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]], 0.5, [1, 0], [1.0, 2.25])
+    array(0.25)
+    """
+    problem, trusted = read_problem(transition, reward, discount, None)
+    if not trusted:
+        check_rows(problem.model.dense())
+    check_ends(problem)
+    guess = floats("values", values)
+    q = problem.reward + problem.discount[..., None, None] * problem.model.expect(guess)
+    worth = (_probabilities(np.asarray(policy), problem.n_states, problem.n_actions) * q).sum(axis=-1)
+    return np.asarray(np.abs(worth - guess).max(axis=-1) * longest(problem))
 
 
 def loss(
@@ -45,7 +71,7 @@ def loss(
 
     >>> from certeq import loss
     >>> loss([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]], 0.5, [1, 1])
-    array(1.16666667)
+    array(1.5)
     """
     problem, trusted = read_problem(transition, reward, discount, None)
     S = problem.n_states
@@ -62,28 +88,47 @@ def loss(
 def _evaluate(problem: Problem, trusted: bool, policy: ArrayLike, threads: int | None) -> Floats:
     S, A = problem.n_states, problem.n_actions
     array = np.asarray(policy)
-    deterministic = array.dtype.kind in "iu"
-    if deterministic:
+    certain = array.dtype.kind in "iu" and bool((check_policy(array, S, A) >= 0).all())
+    if is_sparse(problem.model):
+        check_ends(problem)
+        return _evaluate_sparse(problem, array, certain, threads)
+    if certain:
         actions = check_policy(array, S, A)
-        if (actions < 0).any():
-            chosen = np.where(np.arange(A) == actions[..., None], 1.0, 0.0)
-            return _evaluate(problem, trusted, np.where(actions[..., None] < 0, 1 / A, chosen), threads)
-        batch = np.broadcast_shapes(problem.batch, actions.shape[:-1])
-        fast = _compiles(problem, np.broadcast_to(actions, (*batch, S)))
+        fast = compiled.worth(np.broadcast_shapes(problem.batch, actions.shape[:-1]), S)
         if not trusted and not (fast and S <= compiled.SMALL):  # the small kernel checks rows as it reads them
             check_rows(problem.model.dense())
         check_ends(problem)
         return compiled.evaluate(problem, actions, threads) if fast else _plain(problem, actions)
-    probabilities = check_stochastic(array, S, A)
+    probabilities = _probabilities(array, S, A)
     if not trusted:
         check_rows(problem.model.dense())
     check_ends(problem)
     return _plain(_follow(problem, probabilities), np.zeros(S, dtype=np.int64))
 
 
-def _compiles(problem: Problem, policies: Integers | Floats) -> bool:
-    """Whether so many policies ``(..., S)`` are worth a compiled kernel."""
-    return not is_sparse(problem.model) and compiled.worth(policies.shape[:-1], problem.n_states)
+def _evaluate_sparse(problem: Problem, policy: Any, certain: bool, threads: int | None) -> Floats:
+    """Evaluate policies, one after the other, in one sparse model."""
+    if problem.batch:
+        raise InputError(f"A sparse model is evaluated with one reward and one discount; got a batch {problem.batch}.")
+    probabilities = _probabilities(policy, problem.n_states, problem.n_actions)
+    values = np.empty(probabilities.shape[:-1])
+    fast = large.pays(problem)
+    for index in np.ndindex(values.shape[:-1]):
+        if fast:
+            values[index] = large.evaluate(problem, probabilities[index], threads)
+        elif certain:
+            values[index] = _plain(problem, policy[index])
+        else:
+            values[index] = value_stochastic(problem.model, problem.reward, problem.discount, probabilities[index])
+    return values
+
+
+def _probabilities(policy: Any, S: int, A: int) -> Floats:
+    """A policy of either kind as probabilities ``(..., S, A)``; "no advice" is any action, at random."""
+    if policy.dtype.kind not in "iu":
+        return check_stochastic(policy, S, A)
+    actions = check_policy(policy, S, A)[..., None]
+    return np.where(actions < 0, 1 / A, np.arange(A) == actions)
 
 
 def _plain(problem: Problem, actions: Integers) -> Floats:
@@ -92,8 +137,6 @@ def _plain(problem: Problem, actions: Integers) -> Floats:
 
 def _follow(problem: Problem, probabilities: Floats) -> Problem:
     """The problem with one action: to follow a stochastic policy."""
-    if is_sparse(problem.model):
-        raise InputError("In a sparse model a policy must be deterministic.")
     rows = np.einsum("...sa,...san->...sn", probabilities, problem.model.dense())[..., None, :]
     gain = (probabilities * problem.reward).sum(axis=-1, keepdims=True)
     return Problem(Rows.trusted(rows), gain, problem.discount, np.ones((problem.n_states, 1), dtype=bool))

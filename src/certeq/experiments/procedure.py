@@ -19,6 +19,7 @@ import numpy as np
 
 from certeq import sampling, targets, weights
 from certeq.arrays import Floats, Integers, Rng, generator
+from certeq.batch import Batch
 from certeq.certainty import plan
 from certeq.counts import Counts, tally
 from certeq.environments import environment
@@ -60,17 +61,23 @@ def method(regularizer: str, **settings: Any) -> Method:
 
 def draw_truth(world: str, settings: Mapping[str, Any], data_sets: int, rng: Rng) -> MDP:
     """The truth: one MDP for all data sets, or a new one for each where the environment is random."""
-    if world == "random_chain":
+    if world in ("random_chain", "grid"):
         return environment(world, size=data_sets, rng=rng, **settings)
     return environment(world, **settings)
 
 
 def draw_counts(truth: MDP, regime: Mapping[str, Any], data_sets: int, rng: Rng) -> Counts:
-    """Counts ``(data sets, S, A, S)`` under a data regime.
+    """Counts ``(data sets, S, A, S)`` under a data regime; see `draw_batch`."""
+    return tally(draw_batch(truth, regime, data_sets, rng))
+
+
+def draw_batch(truth: MDP, regime: Mapping[str, Any], data_sets: int, rng: Rng) -> Batch:
+    """Rows of so many data sets under a data regime.
 
     ``{"kind": "tuples", "size": n}``: iid uniform pairs; ``{"kind": "equal", "each": k}``: exactly k per pair;
     ``{"kind": "trajectories", "episodes": e, "length": l}`` with an optional behavior, from uniform starts;
-    ``{"kind": "trials", "patients": n, "world": {...}}``: patients of the tumor simulator, followed for random times.
+    ``{"kind": "trials", "patients": n, "world": {...}}``: patients of the tumor simulator, followed for random times,
+    with an optional treatment probability.
     """
     kind, rest = regime["kind"], {key: value for key, value in regime.items() if key != "kind"}
     if kind == "tuples":
@@ -82,11 +89,11 @@ def draw_counts(truth: MDP, regime: Mapping[str, Any], data_sets: int, rng: Rng)
         batch = sampling.trajectories(truth, data_sets=data_sets, start=start, rng=rng, **rest)
     elif kind == "trials":
         edges = tumor_bins(**rest["world"])
-        patients = {key: value for key, value in rest["world"].items() if key != "episodes"}  # those of the table
-        batch = tumor_trials(data_sets, patients=rest["patients"], edges=edges, rng=rng, **patients)
+        patients = {key: value for key, value in rest.pop("world").items() if key != "episodes"}  # those of the table
+        batch = tumor_trials(data_sets, edges=edges, rng=rng, **patients, **rest)
     else:
         raise unknown("data regime", kind, ("tuples", "equal", "trajectories", "trials"))
-    return tally(batch)
+    return batch
 
 
 def losses(
@@ -95,10 +102,12 @@ def losses(
     methods: Mapping[str, Method],
     strengths: Sequence[float] = STRENGTHS,
     start: Floats | None = None,
+    reward: Floats | None = None,
 ) -> dict[str, Any]:
     """Loss of each method on each data set: columns ``data_set, method, strength, loss``.
 
-    A loss is the mean over states of V* - V^π in the truth; with ``start``, the mean under that distribution.
+    A loss is the mean over states of V* - V^π in the truth; with ``start``, the mean under that distribution. Plans are
+    made with the true rewards, or with the given ones, ``(data sets, S, A)``.
     """
     if counts.ended is not None:
         raise InputError("These experiments are for worlds where no episode ends; some of the given ones did.")
@@ -108,7 +117,7 @@ def losses(
     columns: dict[str, list[Any]] = {"data_set": [], "method": [], "strength": [], "loss": []}
     for name, chosen in methods.items():
         grid = np.asarray(strengths, dtype=np.float64) if chosen.has_strength else np.array([np.nan])
-        lost = optimal[:, None] - values(truth, policies(truth, spread, chosen, grid))  # (D, E, S)
+        lost = optimal[:, None] - values(truth, policies(truth, spread, chosen, grid, reward))  # (D, E, S)
         loss = lost.mean(axis=-1) if start is None else (lost * start).sum(axis=-1)
         loss = np.where(loss > rounding, loss, 0.0)
         D, E = loss.shape
@@ -119,10 +128,24 @@ def losses(
     return {key: np.concatenate(parts) for key, parts in columns.items()}
 
 
-def policies(truth: MDP, counts: Counts, chosen: Method, grid: Floats) -> Integers:
+def estimated_rewards(truth: MDP, counts: Counts, noise: float, rng: Rng) -> Floats:
+    """Mean rewards of noisy rows, ``(data sets, S, A)``; a pair without rows gets the mean of its state, or of all."""
+    visits = counts.visits
+    error = noise / np.sqrt(np.maximum(visits, 1)) * generator(rng).standard_normal(visits.shape)
+    seen = np.where(visits > 0, truth.reward + error, np.nan)
+    weight = np.where(visits > 0, visits, 0)
+    total = np.nansum(seen * weight, axis=-1, keepdims=True)
+    overall = total.sum(axis=-2, keepdims=True) / np.maximum(weight.sum(axis=(-2, -1), keepdims=True), 1)
+    tried = weight.sum(axis=-1, keepdims=True)
+    state = np.where(tried > 0, total / np.maximum(tried, 1), overall)
+    return np.asarray(np.where(visits > 0, seen, state))
+
+
+def policies(truth: MDP, counts: Counts, chosen: Method, grid: Floats, reward: Floats | None = None) -> Integers:
     """What a method advises, ``(data sets, strengths, S)``; the counts have an axis of length 1 for the strengths."""
     settings = dict(chosen.settings) | ({"strength": grid} if chosen.has_strength else {})
-    reward = truth.reward if truth.reward.ndim == 2 else truth.reward[:, None]
+    reward = truth.reward if reward is None else reward
+    reward = reward if reward.ndim == 2 else reward[:, None]
     if chosen.regularizer == "oracle":
         model = oracle(truth, counts)
     else:
@@ -179,7 +202,9 @@ def run_cell(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
     counts = draw_counts(truth, cell["regime"], cell["data_sets"], random)
     methods = {name: Method(m["regularizer"], m.get("settings", {})) for name, m in cell["methods"].items()}
     start = truth.start if cell.get("weighted", False) else None
-    columns = losses(truth, counts, methods, cell.get("strengths", STRENGTHS), start)
+    noise = cell.get("reward_noise")
+    reward = None if noise is None else estimated_rewards(truth, counts, noise, random)
+    columns = losses(truth, counts, methods, cell.get("strengths", STRENGTHS), start, reward)
     if cell.get("alignment", False):
         at = columns["data_set"]
         columns |= {name: distance[at] for name, distance in alignment(truth, counts).items()}

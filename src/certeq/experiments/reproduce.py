@@ -17,10 +17,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import certeq
+from certeq import places
 from certeq.arrays import whole
 from certeq.errors import InputError, unknown
-from certeq.experiments import places, shards
-from certeq.experiments.figures import FIGURES, figure
+from certeq.experiments import shards
+from certeq.experiments.figures import FIGURES, STUDIES, figure
 from certeq.experiments.statistics import summarize
 from certeq.output import json_text, write_files
 from certeq.report import page, pictures
@@ -94,12 +95,12 @@ class Outcome:
 
 
 def chosen(names: Sequence[str]) -> tuple[str, ...]:
-    """Read figure names in the paper's order; ``all``, or none, are all."""
+    """Read figure names in the paper's order; ``all``, or none, are all of the paper's. Studies go by their names."""
     for name in names:
-        if name != "all" and name not in FIGURES:
-            raise unknown("figure", name, ("all", *FIGURES))
+        if name != "all" and name not in FIGURES and name not in STUDIES:
+            raise unknown("figure", name, ("all", *FIGURES, *STUDIES))
     everything = not names or "all" in names
-    return tuple(name for name in FIGURES if everything or name in names)
+    return tuple(name for name in (*FIGURES, *STUDIES) if name in names or (everything and name in FIGURES))
 
 
 def reproduce(
@@ -207,7 +208,7 @@ def _csv(table: pl.DataFrame, values: Sequence[str]) -> tuple[str, str]:
 def write_index(out: Path) -> None:
     """Write the page and the verdicts of all figures that are finished in this folder."""
     records, images = [], {}
-    for name in FIGURES:
+    for name in (*FIGURES, *STUDIES):
         record = _read(out / name / VERDICTS)
         if record.get("figure") == name and (out / name / SVG).exists():
             records.append(record)

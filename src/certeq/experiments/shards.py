@@ -27,7 +27,7 @@ import numpy as np
 
 import certeq
 from certeq.errors import InputError
-from certeq.output import json_text, write_files
+from certeq.output import json_text, settle, sweep, write_files
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,8 +37,7 @@ Work = Callable[[Cell, np.random.SeedSequence], dict[str, Any]]
 Progress = Callable[[int, int], None]
 
 MANIFEST = "manifest.json"
-OURS = re.compile(r"\.?[0-9a-f]{20}\.(parquet|json)(\..*)?|\.?manifest\.json(\..*)?")  # temporary names included
-LEFT_OVER = re.compile(r"\.([0-9a-f]{20}\.(parquet|json)|manifest\.json)\..*")
+OURS = re.compile(r"[0-9a-f]{20}\.(parquet|json)|manifest\.json")
 
 
 @dataclass(frozen=True)
@@ -143,6 +142,7 @@ def check(folder: Path, *, seed: int, about: Mapping[str, Any] | None = None) ->
 
 def clear(folder: Path) -> None:
     """Remove the results in a folder, and nothing else that may be there."""
+    _sweep(folder)
     for path in folder.glob("*") if folder.is_dir() else ():
         if OURS.fullmatch(path.name):
             path.unlink(missing_ok=True)
@@ -262,10 +262,9 @@ def _write_manifest(
 
 
 def _sweep(folder: Path) -> None:
-    """Remove the temporary files of a run that was killed while it was writing."""
-    for path in folder.glob(".*") if folder.is_dir() else ():
-        if LEFT_OVER.fullmatch(path.name):
-            path.unlink(missing_ok=True)
+    """Put in order what a run left that was killed while it was writing; a folder has one run at a time."""
+    settle(folder)
+    sweep(folder, patience=0)
 
 
 def machine() -> dict[str, Any]:

@@ -44,6 +44,16 @@ def difference(first: Any, second: Any) -> Interval:
     return interval(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
 
 
+def ratio(first: Any, second: Any) -> Interval:
+    """Mean of first over mean of second, on the same data sets, with the interval of its linear approximation."""
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if not b.mean() > 0:
+        return Interval(np.nan, np.nan, np.nan)
+    center = float(a.mean() / b.mean())
+    _, half = bands((a - center * b) / b.mean())
+    return Interval(center, center - float(half), center + float(half))
+
+
 def bands(values: Floats) -> tuple[Floats, Floats]:
     """Mean and half width of the 95 % interval along the first axis; one value alone has an endless interval."""
     n = len(values)

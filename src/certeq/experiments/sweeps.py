@@ -34,6 +34,7 @@ class Panel:
     settings: Mapping[str, Any] = field(default_factory=dict)
     methods: Mapping[str, Method] = field(default_factory=dict)  # in place of the figure's own of the same name
     weighted: bool = False  # whether losses are weighted by the truth's start instead of all states alike
+    reward_noise: float | None = None  # of a row's reward, where rewards are estimated; None: they are known
 
 
 def cells_of(
@@ -53,6 +54,7 @@ def cells_of(
             "methods": _said({key: panel.methods.get(key, chosen) for key, chosen in methods.items()}),
             "strengths": list(strengths),
             "weighted": panel.weighted,
+            **({} if panel.reward_noise is None else {"reward_noise": panel.reward_noise}),
             "data_sets": min(chunk, total - first),
             "first": first,
         }

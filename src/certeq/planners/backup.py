@@ -76,6 +76,12 @@ def value_policy(
     return np.asarray(np.linalg.solve(system, gain[..., None])[..., 0])
 
 
+def value_stochastic(model: Kernel, reward: Floats, discount: Floats, probabilities: Floats) -> Floats:
+    """Value of a policy ``(S, A)`` in a sparse model, to rounding."""
+    gain = (probabilities * reward).sum(axis=-1)
+    return _value_sparse(lambda v: (probabilities * model.expect(v)).sum(axis=-1), gain, float(discount), None)
+
+
 def policy_rows(model: Kernel, policy: Integers) -> Floats:
     """Rows of the chosen actions of a dense model, ``(..., S, S)``."""
     if isinstance(model, Mixture):

@@ -37,7 +37,7 @@ def plan(problem: Problem, tolerance: float, max_iterations: int, threads: int |
     from certeq.fast.operands import operands
     from certeq.fast.small import plan_small
 
-    rows, weight, target = _mixture(problem)
+    rows, weight, target = mixture(problem)
     work = operands(rows, weight, target, problem.reward, problem.discount, problem.allowed)
     K, L, S = work.chains, work.steps, problem.n_states
     policy = np.empty((K, L, S), dtype=np.int64)
@@ -100,7 +100,7 @@ def _evaluate_medium(work: Operands, policy: Integers, values: Floats, threads: 
     )  # fmt: skip
 
 
-def _mixture(problem: Problem) -> tuple[Floats, Floats, Floats]:
+def mixture(problem: Problem) -> tuple[Floats, Floats, Floats]:
     """Data rows, weights and target rows of the model, in the shapes that the kernels take."""
     S, A = problem.n_states, problem.n_actions
     model = problem.model

@@ -9,6 +9,7 @@ import numpy as np
 
 from certeq.arrays import ArrayLike, Booleans, Floats, Integers, whole
 from certeq.kernel import Kernel, check_rows
+from certeq.limits import check_pairs
 from certeq.planners.backup import backup, greedy, tied
 from certeq.planners.problem import read_problem
 
@@ -61,9 +62,10 @@ def solve_finite(
     problem, trusted = read_problem(transition, reward, discount, allowed)
     if not trusted:
         check_rows(problem.model.dense())
+    check_pairs(problem.n_states, problem.n_actions, whole("horizon", horizon, 1))
     values = np.zeros((*problem.batch, problem.n_states))
     backups = []
-    for _ in range(whole("horizon", horizon, 1)):
+    for _ in range(horizon):
         backups.append(backup(*problem, values))
         values = backups[-1].max(axis=-1)
     q = np.stack(backups[::-1])

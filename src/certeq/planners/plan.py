@@ -8,9 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from certeq.arrays import Booleans, Floats, Integers
+from certeq.display import notebook, several
+from certeq.kernel import terms
 from certeq.planners.backup import backup, tied
 from certeq.planners.episodic import longest
-from certeq.planners.problem import Problem
+from certeq.planners.problem import Problem, Solution
+
+UNIT, TINY = float(np.finfo(np.float64).eps), 5e-324  # of rounding: relative, and where numbers end
+PRECISE = 1e-5  # of the largest value: what a bound may be without a word
 
 
 @dataclass(frozen=True)
@@ -29,18 +34,67 @@ class Plan:
     error: Floats | float  # (...): how far the values may be off, up to a shift, when actions are compared
     method: str
     problem: Problem = field(repr=False)  # what was planned in
+    interrupted: bool = False  # whether somebody stopped the planner
+
+    @classmethod
+    def of(cls, solution: Solution, method: str, problem: Problem) -> Plan:
+        """Make a plan of what an algorithm found."""
+        return cls(*solution[:-1], method, problem, solution.interrupted)
+
+    @cached_property
+    def rounding(self) -> Floats:
+        """What arithmetic may hide of a residual, ``(...)``: some units in the last place for each term of a sum.
+
+        Next to a discount of one this is all there is to know: with
+        1 - 1e-9, values of which every digit is right by their residual may be off in the eighth.
+        """
+        size = np.abs(self.problem.reward).max(axis=(-2, -1)) + np.abs(self.values).max(axis=-1, initial=0)
+        return np.asarray(self._terms * (UNIT * size + TINY))
+
+    @cached_property
+    def _terms(self) -> int:
+        return 16 + terms(self.problem.model)
+
+    @cached_property
+    def _ahead(self) -> Floats:
+        """Most discounted steps that can lie ahead, ``(...)``, rounding in their own sum included."""
+        steps = longest(self.problem)
+        return np.asarray(steps * (1 + self._terms * UNIT * steps))
 
     @cached_property
     def bound(self) -> Floats:
         """Certified distance to the optimal values of the model, ``(...)``: residual times the longest way ahead."""
-        return np.asarray(self.residual * longest(self.problem))
+        return np.asarray((self.residual + self.rounding) * self._ahead)
+
+    @cached_property
+    def loss_bound(self) -> Floats:
+        """Certified loss of the policy, ``(...)``: in no state is it worth less than the optimum by more than this.
+
+        One backup says how far the optimum may lie above the values, and the policy's own worth below them. Where there
+        is no advice, any allowed action may be taken.
+        """
+        q = self.action_values
+        worth = np.take_along_axis(q, np.maximum(self.policy, 0)[..., None], axis=-1)[..., 0]
+        if (self.policy < 0).any():
+            worth = np.where(self.policy < 0, np.where(np.isneginf(q), np.inf, q).min(axis=-1), worth)
+        above, below = (q.max(axis=-1) - self.values).max(axis=-1), (self.values - worth).max(axis=-1)
+        return np.asarray((np.maximum(above, 0) + np.maximum(below, 0) + 2 * self.rounding) * self._ahead)
+
+    @property
+    def precise(self) -> bool:
+        """Whether the bound is small beside the values; next to a discount of one, rounding alone may forbid that."""
+        return bool(
+            (self.bound <= PRECISE * np.abs(self.values).max(axis=-1, initial=0) + TINY * self.bound.size).all()
+        )
 
     @property
     def outcome(self) -> str:
         """What happened, in words."""
         early = int(np.size(self.converged) - np.sum(self.converged))
+        if self.interrupted:
+            return f"stopped early: interrupted after {int(np.max(self.iterations))} iterations; see bound"
         if not early:
-            return "optimal"
+            return "optimal" if self.precise else "optimal as far as rounding lets one see; see bound"
         which = f"{early} of {np.size(self.converged)} plans"
         return f"stopped early: {which} reached the iteration limit, or what rounding allows; see bound"
 
@@ -58,6 +112,15 @@ class Plan:
     def tied(self) -> Booleans:
         """Which actions are as good as the best, ``(..., S, A)``."""
         return tied(self.action_values, self.error)
+
+    def _repr_html_(self) -> str:
+        *batch, S = self.policy.shape
+        title = f"Plan for {several(S, 'state')}, {self.outcome} ({self.method.replace('_', ' ')})"
+        if batch:
+            return notebook(f"{title}, one for each of {tuple(batch)}", (), (), 0)
+        pairs = enumerate(zip(self.policy, self.values, strict=True))
+        rows = ((s, "–" if a < 0 else a, f"{v:.4g}") for s, (a, v) in pairs)
+        return notebook(title, ("state", "action", "value"), rows, S)
 
     def ties(self) -> list[tuple[int, ...]]:
         """Where more than one action is best: indices ``(..., s)``."""

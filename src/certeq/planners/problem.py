@@ -10,6 +10,8 @@ from certeq.arrays import ArrayLike, Booleans, Floats, Integers, floats, togethe
 from certeq.errors import InputError
 from certeq.kernel import Kernel, Rows, kernel
 
+LARGEST = 1e305  # of values, with room for sums of them
+
 
 class Problem(NamedTuple):
     """A checked planning problem; leading axes broadcast."""
@@ -45,6 +47,7 @@ class Solution(NamedTuple):
     residual: Floats  # (...)
     converged: Booleans  # (...)
     error: Floats | float = 0.0  # (...): certified error of the values, up to a shift; 0 for exact methods
+    interrupted: bool = False  # whether somebody stopped it
 
 
 def read_problem(
@@ -55,7 +58,10 @@ def read_problem(
     if trusted:
         model = kernel(transition)
     else:
-        array = np.asarray(transition, dtype=np.float64)
+        try:
+            array = np.asarray(transition, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"Transitions must be an array of numbers; got one of {transition.dtype}.") from None
         Rows(np.empty((0, *array.shape[-3:])) if array.ndim >= 3 else array)  # the shape alone
         model = Rows.trusted(array)
     S = model.shape[-1]
@@ -67,6 +73,7 @@ def read_problem(
         raise InputError(f"Transitions of shape {model.shape} need rewards of shape {expected}; got {rewards.shape}.")
     rewards = np.broadcast_to(rewards, (*rewards.shape[:-2], S, A))
     problem = Problem(model, rewards, within("discount", discount, 0, 1), read_allowed(allowed, S, A))
+    _check_range(rewards, problem.discount)
     together(
         transition=model.batch,
         reward=rewards.shape[:-2],
@@ -74,6 +81,17 @@ def read_problem(
         allowed=problem.allowed.shape[:-2],
     )
     return problem, trusted
+
+
+def _check_range(reward: Floats, discount: Floats) -> None:
+    """Refuse rewards that would add up to more than a float can hold."""
+    largest = max(float(reward.max(initial=0)), -float(reward.min(initial=0)))
+    near = float(discount[discount < 1].max(initial=0))
+    if largest > LARGEST * (1 - near):
+        raise InputError(
+            f"Rewards of {largest:.3g} with a discount of {near:.15g} can make values beyond what numbers can hold. "
+            "Divide all rewards by a constant; that changes no advice."
+        )
 
 
 def read_allowed(allowed: ArrayLike | None, S: int, A: int) -> Booleans:

@@ -10,8 +10,9 @@ from certeq.arrays import Integers, Rng
 from certeq.batch import Batch
 from certeq.discretize import MAX_STATES
 from certeq.errors import InputError
+from certeq.limits import most
 from certeq.reading.batches import UNRELATED, make_batch, relate
-from certeq.reading.files import LIMIT_BYTES, resolve
+from certeq.reading.files import resolve
 from certeq.reading.gymnasium import rollout
 from certeq.reading.minari import is_minari, open_minari
 from certeq.reading.rewards import known_rewards
@@ -40,7 +41,7 @@ def read(
     max_states: int = MAX_STATES,
     layout: str = "auto",
     gaps: str = "error",
-    limit_bytes: int = LIMIT_BYTES,
+    limit_bytes: int | None = None,
     rng: Rng = 0,
 ) -> Batch:
     """Read logged decisions.
@@ -68,7 +69,8 @@ def read(
         In the long layout, a step in time that is not the usual one is an 'error', or 'allow' it, or 'cut' there.
         The explicit layout has no gaps.
     limit_bytes
-        Largest file that is read, and largest table that one may unpack to.
+        Largest file that is read, and largest table that one may unpack to; an eighth of the machine's memory unless
+        said here or in the environment (CERTEQ_MAX_BYTES).
     rng
         Seed of k-means.
 
@@ -92,7 +94,7 @@ def read(
 
 
 def related(
-    source: Any, batch: Batch, *, layout: str = "auto", gaps: str = "error", limit_bytes: int = LIMIT_BYTES, **told: Any
+    source: Any, batch: Batch, *, layout: str = "auto", gaps: str = "error", limit_bytes: int | None = None, **told: Any
 ) -> tuple[Integers, Integers, Integers]:
     """Read other rows in terms of the states and actions of a batch that was read before.
 
@@ -105,12 +107,12 @@ def related(
     return relate(table, roles, batch.recipe, batch.action_recipe, gaps)
 
 
-def columns(source: Any, *, limit_bytes: int = LIMIT_BYTES) -> Table:
+def columns(source: Any, *, limit_bytes: int | None = None) -> Table:
     """Open a table as it is, such as new rows for `Recipe.encode`: a mapping of names to columns."""
     return open_table(source, limit_bytes)
 
 
-def _open(source: Any, told: Mapping[str, Any], layout: str, limit_bytes: int) -> tuple[Table, Roles]:
+def _open(source: Any, told: Mapping[str, Any], layout: str, limit_bytes: int | None) -> tuple[Table, Roles]:
     """Open a source: its table, and which column is what; some sources tell that themselves."""
     table, given = _open_any(source, limit_bytes)
     said = {role: name for role, name in told.items() if name is not None}
@@ -119,13 +121,13 @@ def _open(source: Any, told: Mapping[str, Any], layout: str, limit_bytes: int) -
     return table, find_roles(tuple(table), given | said, layout)
 
 
-def _open_any(source: Any, limit_bytes: int) -> tuple[Table, dict[str, Any]]:
+def _open_any(source: Any, limit_bytes: int | None) -> tuple[Table, dict[str, Any]]:
     """Open a source: its table, and the roles of its columns where the source itself tells them."""
     if isinstance(source, str | os.PathLike):
         path = resolve(source)
         if path.is_dir():
             if is_minari(path):
-                return open_minari(path, limit_bytes)
+                return open_minari(path, most("bytes") if limit_bytes is None else limit_bytes)
             raise InputError(
                 f"{path.name} is a folder, and not a Minari data set, which has a file data/metadata.json. Give the "
                 "name of a table file inside it."

@@ -36,7 +36,7 @@ def make_batch(
     how, size = ({}, bins) if isinstance(bins, int) else (dict(bins or {}), 4)
     _known(how, roles)
     columns, rows, links = _link(table, roles, gaps)
-    reward = None if roles.reward is None else _reward(columns[roles.reward], roles.reward, links.row, rows)
+    reward = None if roles.reward is None else finite_rewards(columns[roles.reward], roles.reward, links.row, rows)
     actions = {name: columns[name].take(links.row) for name in roles.action}
     for name, column in actions.items():
         if name not in how:
@@ -142,7 +142,7 @@ def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], I
     return {name: column.take(rows) for name, column in columns.items()}, rows
 
 
-def _reward(column: Column, name: str, used: Integers, rows: Integers) -> Floats:
+def finite_rewards(column: Column, name: str, used: Integers, rows: Integers) -> Floats:
     """Rewards of the rows that are used: finite numbers."""
     reward = column.numbers()[used]
     bad = ~np.isfinite(reward)

@@ -6,6 +6,7 @@ import errno
 import gzip
 import hashlib
 import io
+import mmap
 import re
 import stat
 import zlib
@@ -15,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from certeq.errors import InputError, nearest
+from certeq.limits import most, way_out
+from certeq.reading import sizes
 
-LIMIT_BYTES = 8 << 30  # of a file, and of what it unpacks to
+WINDOW = 16 << 20  # bytes of text in which a line and a value must end somewhere
+DEEPEST = 16  # lists and objects within one another, in JSON
 TEXT = ("csv", "tsv", "txt")
 FORMATS = "CSV (.csv, .tsv, .csv.gz), Parquet (.parquet), Arrow or Feather (.arrow, .feather), JSON lines (.jsonl)"
 COMPRESSED = (b"\x28\xb5\x2f\xfd", b"x\x01", b"x\x9c", b"x\xda")  # zstandard and zlib, which the parser would unpack
@@ -41,18 +45,19 @@ def resolve(source: Any) -> Path:
     raise InputError(f"There is no file {text}.{near}")
 
 
-def read_file(path: Path, limit_bytes: int) -> tuple[Any, bool, str]:
+def read_file(path: Path, limit_bytes: int | None = None) -> tuple[Any, bool, str]:
     """Read a table file: a polars DataFrame, whether it came from text, and the SHA-256 of the file."""
+    limit = most("bytes") if limit_bytes is None else limit_bytes
     if path.is_dir():
         raise InputError(f"{path.name or path} is a folder. Give the name of a table file inside it.")
     suffix = _format(path)
     reader = READERS.get(suffix)
     if reader is None:
         raise InputError(f"{path.name} is of no kind that certeq reads. {_other(suffix)} It reads {FORMATS}.")
-    with _open(path, limit_bytes) as handle, _open(path, limit_bytes) as again, ThreadPoolExecutor(1) as beside:
+    with _open(path, limit) as handle, _open(path, limit) as again, ThreadPoolExecutor(1) as beside:
         try:
             digest = beside.submit(hashlib.file_digest, again, "sha256")
-            frame = _parse(reader, path, handle, limit_bytes)
+            frame = parse(reader, path, handle, limit)
             fingerprint = digest.result().hexdigest()
         except OSError as error:
             raise InputError(f"{path.name} cannot be read: {_reason(error)}.") from None
@@ -71,7 +76,7 @@ def _open(path: Path, limit_bytes: int) -> io.BufferedReader:
         if status.st_size > limit_bytes:
             raise InputError(
                 f"{path.name} has {status.st_size:,} bytes, more than the limit of {limit_bytes:,}. Split it, keep "
-                "only the columns that are needed, or raise limit_bytes."
+                f"only the columns that are needed, or {way_out('bytes')}."
             )
         if status.st_size == 0:
             raise InputError(f"{path.name} is empty. There is nothing to learn from.")
@@ -80,7 +85,8 @@ def _open(path: Path, limit_bytes: int) -> io.BufferedReader:
         raise InputError(f"{path.name} cannot be opened: {_reason(error)}.") from None
 
 
-def _parse(reader: Callable[..., Any], path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
+def parse(reader: Callable[..., Any], path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
+    """Let a reader read, and tell its complaints in our words."""
     import polars as pl
 
     try:
@@ -89,14 +95,40 @@ def _parse(reader: Callable[..., Any], path: Path, handle: io.BufferedReader, li
         raise
     except pl.exceptions.NoDataError:
         raise InputError(f"{path.name} is empty. There is nothing to learn from.") from None
+    except MemoryError:
+        raise InputError(f"{path.name} needs more memory than there is. Split it, or keep fewer columns.") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the machine's complaint, not the parser's
             raise
-        first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        first_line = (str(error)[:500].strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"{path.name} cannot be read: {first_line[:200].rstrip('.')}. It is damaged, cut off, or not what its name "
             "says. Write it again, or save it as CSV."
         ) from None
+
+
+def check_columns(number: int) -> None:
+    """Refuse a table that is wider than anything that people mean."""
+    if number > most("columns"):
+        raise InputError(
+            f"The table has {number:,} columns; certeq takes {most('columns'):,}. Keep those that matter, or "
+            f"{way_out('columns')}."
+        )
+
+
+def check_size(name: str, rows: int, columns: int, limit_bytes: int) -> None:
+    """Refuse a table that would not fit, before it is unpacked."""
+    check_columns(columns)
+    if rows > most("rows"):
+        raise InputError(
+            f"{name} has {rows:,} rows; certeq takes {most('rows'):,} at once on a machine like this one. Count them "
+            f"part by part, or {way_out('rows')}."
+        )
+    if rows * columns * sizes.VALUE > limit_bytes:
+        raise InputError(
+            f"{name} unpacks to {rows:,} rows of {columns:,} columns, more than {limit_bytes:,} bytes. Keep only the "
+            f"columns that are needed, or {way_out('bytes')}."
+        )
 
 
 def _csv(path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
@@ -109,6 +141,7 @@ def _csv(path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
     if data.isspace():
         raise InputError(f"{path.name} is empty. There is nothing to learn from.")
     how = _dialect(path, data)
+    _check_text(path, data, how["separator"].encode(), limit_bytes)
     try:
         frame = pl.read_csv(data, infer_schema_length=1000, **how)
     except pl.exceptions.ComputeError as error:
@@ -145,47 +178,103 @@ def _unpacked(path: Path, data: bytes, limit_bytes: int) -> bytes:
         except (OSError, EOFError, zlib.error):
             raise InputError(f"{path.name} is damaged or cut off: it cannot be unpacked. Write it again.") from None
         if len(data) > limit_bytes:
-            raise InputError(f"{path.name} unpacks to more than {limit_bytes:,} bytes. Split it, or raise limit_bytes.")
+            raise InputError(
+                f"{path.name} unpacks to more than {limit_bytes:,} bytes. Split it, or {way_out('bytes')}."
+            )
     if data.startswith(COMPRESSED):
         raise InputError(f"{path.name} is compressed in a way that certeq does not read. Unpack it, or use gzip.")
     return data
 
 
-def _columnar(scan: str) -> Callable[..., Any]:
+def _check_text(path: Path, data: bytes, separator: bytes, limit_bytes: int) -> None:
+    """Refuse a text that the parser would choke on: too many lines or columns, or values without end."""
+    head = data[: data.find(b"\n")] if b"\n" in data else data
+    columns = head.count(separator) + 1
+    if columns > most("columns"):  # unless the separators stand in quotes
+        columns = re.sub(rb'"[^"]*"', b"", head).count(separator) + 1
+    check_size(path.name, data.count(b"\n") - data.endswith(b"\n"), columns, limit_bytes)
+    _check_ends(path, data, b"\n", separator)
+
+
+def _check_ends(path: Path, data: bytes, *signs: bytes) -> None:
+    """Refuse lines or values without end: these signs must occur in every window of the text."""
+    for start in range(0, len(data) - WINDOW + 1, WINDOW):
+        if any(data.find(sign, start, start + WINDOW) < 0 for sign in signs):
+            raise InputError(
+                f"{path.name} has a line or a value that does not end within {WINDOW:,} bytes. Look for a quotation "
+                "mark that is not closed."
+            )
+
+
+def _columnar(measure: Callable[[memoryview, int], int], scan: str) -> Callable[..., Any]:
     """Parquet or Arrow: a small file can mean a very large table, so ask how large before unpacking it."""
 
     def reader(path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
         import polars as pl
 
-        if scan == "scan_ipc" and handle.read(6) != b"ARROW1":
-            handle.seek(0)
-            return pl.read_ipc_stream(io.BytesIO(handle.read()))
-        handle.seek(0)
-        lazy = getattr(pl, scan)(handle)
-        columns, rows = len(lazy.collect_schema()), lazy.select(pl.len()).collect().item()
-        if rows * columns * 8 > limit_bytes:
+        with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
+            size = measure(view, limit_bytes)
+            stream = scan == "scan_ipc" and bytes(view[:6]) != b"ARROW1"
+        if size > limit_bytes:
             raise InputError(
-                f"{path.name} unpacks to {rows:,} rows of {columns:,} columns, more than {limit_bytes:,} bytes. Keep "
-                "only the columns that are needed, or raise limit_bytes."
+                f"{path.name} unpacks to more than {limit_bytes:,} bytes. Keep only the columns that are needed, or "
+                f"{way_out('bytes')}."
             )
+        handle.seek(0)
+        if stream:
+            frame = pl.read_ipc_stream(io.BytesIO(handle.read()))
+            check_size(path.name, frame.height, frame.width, limit_bytes)
+            return frame
+        lazy = getattr(pl, scan)(handle)
+        check_size(path.name, lazy.select(pl.len()).collect().item(), len(lazy.collect_schema()), limit_bytes)
         return lazy.collect()
 
     return reader
 
 
+def check_groups(path: Path, handle: io.BufferedReader) -> None:
+    """Refuse a Parquet file of which a single group of rows, which is unpacked at once, would not fit into memory."""
+    limit = most("bytes")
+    with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
+        for size in sizes.group_sizes(view, limit):
+            if size > limit:
+                raise InputError(
+                    f"{path.name} has a group of rows that unpacks to more than {limit:,} bytes. Write it in smaller "
+                    f"groups, or {way_out('bytes')}."
+                )
+            if hasattr(mmap, "MADV_DONTNEED"):  # or the whole file would seem to be in this process's memory
+                data.madvise(mmap.MADV_DONTNEED)
+
+
 def _json(path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
     import polars as pl
 
-    if handle.read(1) == b"[":
+    data = handle.read()
+    if data[:1] == b"[":
         raise InputError(f"{path.name} holds one list. Write JSON lines: one object, {{...}}, on each line.")
-    handle.seek(0)
-    return pl.read_ndjson(handle, infer_schema_length=None)  # a field may first occur in the last row
+    _check_json(path, data, limit_bytes)
+    return pl.read_ndjson(data, infer_schema_length=None)  # a field may first occur in the last row
+
+
+def _check_json(path: Path, data: bytes, limit_bytes: int) -> None:
+    """Refuse JSON lines that would make a column of every line, or that are lists within lists within lists."""
+    fields: set[bytes] = set()
+    for start in range(0, len(data), WINDOW):
+        fields.update(re.findall(rb'"([^"]*)"\s*:', data[start : start + WINDOW]))
+        check_columns(len(fields))
+    check_size(path.name, data.count(b"\n") + (not data.endswith(b"\n")), len(fields), limit_bytes)
+    _check_ends(path, data, b"\n")
+    brackets = data.translate(None, bytes(set(range(256)) - set(b"[]{}\n")))
+    for _ in range(DEEPEST):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    if len(max(brackets.split(b"\n"), key=len)) > 4 * DEEPEST:  # a few may be left from texts
+        raise InputError(f"{path.name} has lists or objects within one another, deeper than {DEEPEST}. Flatten them.")
 
 
 READERS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(TEXT, _csv),
-    **dict.fromkeys(("parquet", "pq"), _columnar("scan_parquet")),
-    **dict.fromkeys(("arrow", "feather", "ipc"), _columnar("scan_ipc")),
+    **dict.fromkeys(("parquet", "pq"), _columnar(sizes.parquet, "scan_parquet")),
+    **dict.fromkeys(("arrow", "feather", "ipc"), _columnar(sizes.arrow, "scan_ipc")),
     **dict.fromkeys(("jsonl", "ndjson", "json"), _json),
 }
 

@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certeq.errors import InputError
-from certeq.reading.files import READERS
+from certeq.limits import way_out
+from certeq.reading.files import READERS, parse
 from certeq.reading.tables import Table, flat
 
 WIDTH = 100  # numbers in one observation or action; more are a picture, not a table
+PARTS_LIMIT = 1000  # groups and arrays of one episode
 PARTS = {
     "observations": "obs",
     "actions": "action",
@@ -77,6 +80,9 @@ def _table(name: str, episodes: list[Columns], fingerprint: str) -> tuple[Table,
     for i, part in enumerate(episodes):
         if part.keys() != episodes[0].keys():
             raise InputError(f"Episode {i} of {name} has other fields than the first one.")
+        lacking = [field for field in ("reward", "done", "truncated") if field not in part]
+        if lacking:
+            raise InputError(f"Episode {i} of {name} has several numbers for each {lacking[0]!r}. It is damaged.")
         n = len(part["reward"])
         for field, values in part.items():
             if len(values) != n + (field == "obs" or field.startswith("obs_")):
@@ -99,14 +105,17 @@ def _hdf5(folder: Path, data: Path, limit_bytes: int) -> tuple[list[Columns], st
     except ModuleNotFoundError:
         raise InputError(f"{folder.name} is kept in HDF5, which needs h5py: pip install 'certeq[minari]'.") from None
     path = _inside(folder, data / "main_data.hdf5")
+    size = path.stat().st_size
+    if size > limit_bytes:
+        raise _too_large(folder.name, limit_bytes)
     with path.open("rb") as handle:
         fingerprint = hashlib.file_digest(handle, "sha256").hexdigest()
     try:
         with h5py.File(path, "r") as file:
-            left = [limit_bytes]
+            left = Left(limit_bytes, size)
             names = _natural(name for name in file if re.fullmatch(r"episode_\d+", name))
             return [_episode(h5py, _member(h5py, file, name), left) for name in names], fingerprint
-    except (OSError, KeyError, RuntimeError, ValueError) as error:
+    except (OSError, KeyError, RuntimeError, ValueError, TypeError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
@@ -114,26 +123,61 @@ def _hdf5(folder: Path, data: Path, limit_bytes: int) -> tuple[list[Columns], st
         ) from None
 
 
-def _episode(h5py: Any, group: Any, left: list[int]) -> Columns:
+@dataclass
+class Left:
+    """How many bytes may still be unpacked."""
+
+    limit_bytes: int
+    file_bytes: int
+    used: int = 0
+
+    def take(self, size: int) -> None:
+        """Use some up."""
+        self.used += size
+        if self.used > self.limit_bytes:
+            raise _too_large("The data set", self.limit_bytes)
+
+
+def _episode(h5py: Any, group: Any, left: Left) -> Columns:
     columns: Columns = {}
+    visits = iter(range(PARTS_LIMIT))
     for stored, name in PARTS.items():
         if stored not in group:
             raise InputError(f"{group.name} has no {stored!r}. This is not a Minari episode.")
-        for inner, dataset in _datasets(h5py, _member(h5py, group, stored), name):
-            left[0] -= dataset.size * max(dataset.dtype.itemsize, 1)
-            if left[0] < 0:
-                raise InputError("The data set unpacks to more bytes than allowed. Raise limit_bytes.")
-            columns |= _split(inner, np.asarray(dataset[()]))
+        for inner, dataset in _datasets(h5py, _member(h5py, group, stored), name, visits):
+            columns |= _split(inner, _values(dataset, left))
     return columns
 
 
-def _datasets(h5py: Any, item: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The arrays below an item, named by their path: a Tuple's parts are stored as _index_0, _index_1, ..."""
+def _datasets(h5py: Any, item: Any, name: str, visits: Iterator[int]) -> Iterator[tuple[str, Any]]:
+    """The arrays below an item, named by their path: a Tuple's parts are stored as _index_0, _index_1, ...
+
+    A group may hold itself, or the same group twice, so there are more ways down than parts; ``visits`` run out.
+    """
+    if next(visits, None) is None:
+        raise InputError(f"An episode has more than {PARTS_LIMIT:,} parts, or parts that hold themselves.")
     if isinstance(item, h5py.Group):
         for key in item:
-            yield from _datasets(h5py, _member(h5py, item, key), f"{name}_{key.removeprefix('_index_')}")
-    else:
+            yield from _datasets(h5py, _member(h5py, item, key), f"{name}_{key.removeprefix('_index_')}", visits)
+    elif isinstance(item, h5py.Dataset):
         yield name, item
+    else:
+        raise InputError(f"{item.name} is neither an array nor a group. It has no place in a table.")
+
+
+def _values(dataset: Any, left: Left) -> NDArray[Any]:
+    """Read an array: numbers whose size is known, or texts, of which none can be longer than the file."""
+    if dataset.dtype.kind not in "biufSO":
+        raise InputError(f"{dataset.name} has the type {dataset.dtype}, which has no place in a table.")
+    left.take(dataset.size * max(dataset.dtype.itemsize, 1))
+    if dataset.dtype.kind != "O" or not dataset.shape:
+        return np.asarray(dataset[()])
+    step = max(1, (left.limit_bytes - left.used) // max(left.file_bytes, 1))
+    parts = [np.zeros((0, *dataset.shape[1:]), dtype=object)]
+    for start in range(0, len(dataset), step):
+        parts.append(dataset[start : start + step])
+        left.take(sum(len(text) for text in parts[-1].flat if hasattr(text, "__len__")))
+    return np.concatenate(parts)
 
 
 def _member(h5py: Any, parent: Any, name: str) -> Any:
@@ -164,22 +208,21 @@ def _arrow(folder: Path, data: Path, kind: str, limit_bytes: int) -> tuple[list[
         path = _inside(folder, data / name / f"part-0.{kind}")
         left -= path.stat().st_size
         if left < 0:
-            raise InputError(f"{folder.name} has more than {limit_bytes:,} bytes. Raise limit_bytes.")
+            raise _too_large(folder.name, limit_bytes)
         with path.open("rb") as handle:
             digest.update(hashlib.file_digest(handle, "sha256").digest())
             handle.seek(0)
-            episodes.append(_padded(path, handle, kind, folder, data / name / "metadata.json", limit_bytes))
+            episodes.append(_padded(path, handle, kind, folder, data / name / "metadata.json", left))
+            left -= sum(values.nbytes for values in episodes[-1].values())
     return episodes, digest.hexdigest()
 
 
 def _padded(path: Path, handle: Any, kind: str, folder: Path, about: Path, limit_bytes: int) -> Columns:
-    import polars as pl
-
     try:
-        frame = READERS[kind](path, handle, limit_bytes)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        frame = parse(READERS[kind], path, handle, limit_bytes)
+    except InputError as error:
         raise InputError(
-            f"Episode {path.parent.name} of {folder.name} cannot be read: it is damaged or cut off."
+            f"Episode {path.parent.name} of {folder.name} cannot be read: it is damaged or cut off, or large. {error}"
         ) from None
     lacking = [stored for stored in PARTS if stored not in frame.columns]
     if lacking:
@@ -230,10 +273,10 @@ def _metadata(path: Path) -> dict[str, Any]:
 def _check_space(given: Any, name: str, what: str) -> None:
     """Refuse spaces that are no table: pictures, graphs, sequences. They are written as JSON within JSON."""
     try:
-        space = json.loads(given) if isinstance(given, str) else given
-    except (ValueError, RecursionError):
+        leaves = list(_leaves(json.loads(given) if isinstance(given, str) else given))
+    except (ValueError, RecursionError, TypeError, AttributeError):
         raise InputError(f"The {what} of {name} cannot be understood.") from None
-    for kind, size in _leaves(space):
+    for kind, size in leaves:
         if kind not in ("Discrete", "MultiDiscrete", "MultiBinary", "Box", "Text"):
             raise InputError(f"The {what} of {name} has a part of type {kind}, which has no place in a table.")
         if size > WIDTH:
@@ -250,6 +293,10 @@ def _leaves(space: Any) -> Iterator[tuple[str, int]]:
     else:
         shape = space.get("shape") or [len(space.get("nvec") or [1])]
         yield str(space.get("type")), math.prod(shape) if isinstance(shape, list) else 1
+
+
+def _too_large(name: str, limit_bytes: int) -> InputError:
+    return InputError(f"{name} unpacks to more than {limit_bytes:,} bytes. Take fewer episodes, or {way_out('bytes')}.")
 
 
 def _too_wide(name: str, size: int) -> InputError:

@@ -11,8 +11,6 @@ from certeq.batch import Batch
 from certeq.errors import InputError, nearest
 from certeq.reading.tables import open_table
 
-LIMIT_BYTES = 1 << 30
-
 
 def known_rewards(batch: Batch, source: Any, *, reward: str = "reward") -> Floats:
     """Read rewards ``(S, A)`` of the pairs of a batch from a table with its state columns, its action and a reward.
@@ -22,7 +20,7 @@ def known_rewards(batch: Batch, source: Any, *, reward: str = "reward") -> Float
     """
     if batch.recipe is None or batch.action_recipe is None:
         raise InputError("A reward table needs a batch that was read from a table, since it goes by the same columns.")
-    table = open_table(source, LIMIT_BYTES)
+    table = open_table(source)
     if reward not in table:
         raise InputError(
             f"The reward table has no column {reward!r}.{nearest(reward, table)} It has: {', '.join(table)}."

@@ -39,12 +39,12 @@ class Links:
 def explicit(columns: Mapping[str, Column], roles: Roles, rows: Integers) -> Links:
     """Each row holds its own next state."""
     n = len(rows)
-    done, cut = _flag(columns, roles.done, "done", rows), _flag(columns, roles.truncated, "truncated", rows)
+    done, cut = flag(columns, roles.done, "done", rows), flag(columns, roles.truncated, "truncated", rows)
     acts = _acts(columns, roles)
     blank = np.logical_or.reduce([columns[name].missing for name in roles.next_state])
     bad = acts & blank & ~done & ~cut
     if bad.any():
-        raise _no_next_state(columns, roles, rows, first(bad)[0])
+        raise no_next_state(columns, roles, rows, first(bad)[0])
     order, episode, position = np.arange(n), None, None
     if roles.episode is not None:
         episode = _episodes(columns[roles.episode], roles.episode, rows)
@@ -65,7 +65,8 @@ def explicit(columns: Mapping[str, Column], roles: Roles, rows: Integers) -> Lin
     )
 
 
-def _no_next_state(columns: Mapping[str, Column], roles: Roles, rows: Integers, row: int) -> InputError:
+def no_next_state(columns: Mapping[str, Column], roles: Roles, rows: Integers, row: int) -> InputError:
+    """Build the error for a row that has an action but no next state."""
     lacking = next(name for name in roles.next_state if columns[name].missing[row])
     remedy = f"It may be blank only where {roles.done!r} says that the episode ended"
     if roles.done is None:
@@ -75,7 +76,7 @@ def _no_next_state(columns: Mapping[str, Column], roles: Roles, rows: Integers, 
 
 def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str) -> Links:
     """The next state of a row is the state of the next row of its episode, in order of time."""
-    done, cut = _flag(columns, roles.done, "done", rows), _flag(columns, roles.truncated, "truncated", rows)
+    done, cut = flag(columns, roles.done, "done", rows), flag(columns, roles.truncated, "truncated", rows)
     acts = _acts(columns, roles)
     notes = []
     if roles.episode is not None:
@@ -203,7 +204,7 @@ def _calendar(dates: Any) -> Integers:
     return np.asarray((months if monthly else dates).astype(np.int64))
 
 
-def _flag(columns: Mapping[str, Column], name: str | None, role: str, rows: Integers) -> Booleans:
+def flag(columns: Mapping[str, Column], name: str | None, role: str, rows: Integers) -> Booleans:
     """A column that says yes or no; blank is no."""
     if name is None:
         return np.zeros(len(rows), dtype=bool)

@@ -11,9 +11,8 @@ import numpy as np
 from certeq.discretize.columns import Column
 from certeq.discretize.containers import column
 from certeq.errors import InputError
-from certeq.reading.files import LIMIT_BYTES, read_file, resolve
-
-MAX_COLUMNS = 10_000
+from certeq.limits import most
+from certeq.reading.files import check_columns, read_file, resolve
 
 
 class Table(Mapping[str, Column]):
@@ -47,7 +46,7 @@ class Table(Mapping[str, Column]):
         return len(self._held)
 
 
-def open_table(source: Any, limit_bytes: int = LIMIT_BYTES) -> Table:
+def open_table(source: Any, limit_bytes: int | None = None) -> Table:
     """Find the columns of a file, a data frame or a dict of arrays."""
     if isinstance(source, str | os.PathLike):
         frame, from_text, fingerprint = read_file(resolve(source), limit_bytes)
@@ -62,24 +61,24 @@ def _of_frame(source: Any) -> Table:
 
     frame = nw.from_native(source, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
-        _check_columns(frame.collect_schema().names())
+        check_columns(len(frame.collect_schema().names()))
         frame = frame.collect()
     if not isinstance(frame, nw.DataFrame):
         raise InputError(
             f"certeq cannot read a {type(source).__name__}. Give the name of a file, a pandas, polars or pyarrow "
             "table, or a dict of columns."
         )
-    _check_columns(frame.columns)
+    check_columns(len(frame.columns))
     if not frame.implementation.is_pandas_like():
         return _of_polars(frame.to_polars())
     return _of_mapping({str(name): frame[name].to_native() for name in frame.columns})
 
 
 def _of_polars(frame: Any, from_text: bool = False, fingerprint: str | None = None) -> Table:
-    _check_columns(frame.columns)
+    check_columns(len(frame.columns))
     _check_rows(frame.height)
     held = {name: part for whole in frame.get_columns() for name, part in flat(whole.name, whole).items()}
-    _check_columns(held)
+    check_columns(len(held))
     return Table(held, frame.height, from_text=from_text, fingerprint=fingerprint)
 
 
@@ -91,7 +90,7 @@ def _of_mapping(source: Mapping[Any, Any]) -> Table:
             held |= {f"{name}_{i}": parts[:, i] for i in range(parts.shape[1])}
         else:
             held[str(name)] = values
-    _check_columns(held)
+    check_columns(len(held))
     try:
         lengths = {name: len(values) for name, values in held.items()}
     except TypeError:
@@ -112,19 +111,14 @@ def flat(name: str, series: Any) -> dict[str, Any]:
         return {key: leaf for inner, part in parts.items() for key, leaf in flat(inner, part).items()}
     if isinstance(series.dtype, pl.List):
         lengths = series.list.len().unique().drop_nulls()
-        if len(lengths) != 1 or lengths[0] == 0 or lengths[0] > MAX_COLUMNS:
+        if len(lengths) != 1 or lengths[0] == 0 or lengths[0] > most("columns"):
             return {name: series}
         series = series.list.to_array(int(lengths[0]))
     if isinstance(series.dtype, pl.Array):
         size = series.dtype.shape[0]
-        items = {f"{name}_{i}": series.arr.get(i) for i in range(size)} if size <= MAX_COLUMNS else {}
+        items = {f"{name}_{i}": series.arr.get(i) for i in range(size)} if size <= most("columns") else {}
         return {key: leaf for inner, part in items.items() for key, leaf in flat(inner, part).items()} or {name: series}
     return {name: series}
-
-
-def _check_columns(names: Any) -> None:
-    if len(names) > MAX_COLUMNS:
-        raise InputError(f"The table has {len(names):,} columns; certeq takes {MAX_COLUMNS:,}. Keep those that matter.")
 
 
 def _check_rows(n_rows: int) -> None:

@@ -19,7 +19,7 @@ from certeq.regularizers.shrinkage import Shrinkage
 
 FAINT = 1e-10  # squared error, in units of the largest value, below which a row hardly matters
 TOLERANCE = 1e-12  # of the values, where they are not exact
-SETTLED = 1e-9  # largest change of a weight at which the iteration has arrived
+SETTLED = 1e-5  # largest change of a weight at which the iteration has arrived
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,15 @@ def value_aware(
     data, pull = counts.mle, first.target
     rest = np.where(counts.visits > 0, 1 - first.weight, 1.0)
     known = rest / (counts.visits + rest)  # k
-    weight, settled, left = first.weight, np.zeros((), dtype=bool), whole("iterations", iterations, 1)
+    weight, values, left = first.weight, np.zeros(counts.n_states), whole("iterations", iterations, 1)
+    settled = np.zeros((), dtype=bool)
     while left > 0 and not settled.all():
         left -= 1
         model = Mixture(data, weight, pull)
-        values = solve(model, reward, discount, allowed=allowed, engine=engine, tolerance=TOLERANCE).values
+        found = solve(model, reward, discount, allowed=allowed, engine=engine, tolerance=TOLERANCE).values
+        values = np.where(settled[..., None], values, found)  # a data set that has arrived stays, whatever others do
         new = _weights(counts, data, pull, first.weight, known, values)
-        settled = np.abs(new - weight).max(axis=(-2, -1)) < SETTLED
-        weight = np.where(settled[..., None, None], weight, new)
+        settled, weight = np.abs(new - weight).max(axis=(-2, -1)) < SETTLED, new
     details = ValueAware(first.details, values, iterations - left, settled)
     return Shrinkage(weight, pull, learned=True, details=details)
 

@@ -1,0 +1,39 @@
+"""Make docs/images/report.png: the top of the report on the bundled trial, as a browser shows it. Needs Chromium.
+
+``python docs/make_picture.py`` learns with three bins, as the tutorial does.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+import tempfile
+from pathlib import Path
+
+from certeq import examine, examples, learn, read
+from certeq.report.learned_page import render
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests" / "report"))
+WIDTH, HEIGHT = 1120, 830
+
+
+def main() -> None:
+    """Learn, write the page, and take the picture."""
+    from browser import Browser
+
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        page.write_text(render(examine(learn(read(examples.path(), bins=3)))), encoding="utf-8")
+        browser = Browser(Path(folder) / "browser")
+        try:
+            browser.size(WIDTH, HEIGHT)
+            browser.open(page)
+            picture = browser.send("Page.captureScreenshot", format="png")["data"]
+        finally:
+            browser.close()
+    (HERE / "images" / "report.png").write_bytes(base64.b64decode(picture))
+
+
+if __name__ == "__main__":
+    main()

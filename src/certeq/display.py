@@ -1,0 +1,53 @@
+"""Labels and small tables as people see them: nothing that somebody's data say may command, color or turn a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+MOST = 10  # lines of a table in a notebook
+LONGEST = 120  # characters of a label in a notebook
+
+
+def harmless(text: object) -> str:
+    """Text from somebody's data, with whatever could command a terminal or turn it around written out."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(text))
+
+
+def shorten(text: object, length: int) -> str:
+    """A label on one line, of at most ``length`` characters."""
+    line = harmless(" ".join(str(text)[: 4 * length].split()))
+    return line if len(line) <= length else line[: max(length - 1, 1)].rstrip() + "…"
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """A number for people: whole ones with commas, others with a few digits that count."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    size = abs(float(value))
+    if size >= 10**digits:
+        return f"{value:,.0f}".replace("-", "−")
+    return f"{value:.{digits}g}".replace("-", "−") if size >= 1e-4 or size == 0 else f"{value:.1e}".replace("-", "−")
+
+
+def several(count: int, thing: str, things: str | None = None) -> str:
+    """A number with its noun: 1 state, 2 states."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
+def notebook(title: str, header: Sequence[object], rows: Iterable[Sequence[object]], total: int, note: str = "") -> str:
+    """The HTML that a notebook shows of an object: a line, the first rows of a table, and what was left out."""
+    cells = [[shorten(cell, LONGEST) for cell in row] for _, row in zip(range(MOST), rows, strict=False)]
+    head = "".join(f'<th scope="col">{escape(shorten(name, LONGEST))}</th>' for name in header)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
+    left = total - len(cells)
+    more = f"<p>… and {left:,} more.</p>" if left > 0 else ""
+    said = f"<p>{escape(harmless(note))}</p>" if note else ""
+    top = f"<p><strong>{escape(harmless(title))}</strong></p>{said}"
+    return f"<div>{top}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+
+
+def told(lines: Sequence[str]) -> str:
+    """The HTML that a notebook shows of something that can tell itself in words."""
+    return f"<div>{''.join(f'<p>{escape(harmless(line))}</p>' for line in lines)}</div>"

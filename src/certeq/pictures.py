@@ -1,0 +1,27 @@
+"""Pictures for notebooks and papers: each takes what certeq found and returns a matplotlib Figure.
+
+Nothing is shown or saved by itself: a notebook shows a figure that a cell returns, and ``figure.savefig("x.pdf")``
+keeps it. Matplotlib is imported when the first picture is drawn.
+"""
+
+from __future__ import annotations
+
+from certeq.report.comparison import comparison
+from certeq.report.curves import chances, departures, estimates, reasons, value_densities
+from certeq.report.maps import count_map, implied_prior_map, policy_map, weight_map
+from certeq.report.pictures import to_png, to_svg
+
+__all__ = [
+    "chances",
+    "comparison",
+    "count_map",
+    "departures",
+    "estimates",
+    "implied_prior_map",
+    "policy_map",
+    "reasons",
+    "to_png",
+    "to_svg",
+    "value_densities",
+    "weight_map",
+]

@@ -1,0 +1,173 @@
+"""Pictures of how sure something is: values under the posterior, advice along a discount, gaps taken apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from certeq.arrays import Floats
+from certeq.display import shorten
+from certeq.report import pictures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from certeq.evaluation.off_policy import OffPolicy
+    from certeq.evaluation.posterior import Interval, Posterior
+    from certeq.inquiry.findings import Findings
+    from certeq.inquiry.path import Path
+
+WIDTH = 4.8  # inches; narrow enough to be read on a phone
+NOW, LATER = pictures.COLORS[0], pictures.COLORS[1]
+
+
+def value_densities(posterior: Posterior, *, level: float = 0.9) -> Figure:
+    """What each policy is worth under the posterior: density, mean and interval, and what the fitted model claims."""
+    figure: Figure
+    with pictures.style(page=True):
+        figure, axes = pictures.canvas(width=WIDTH, height=0.75 + 0.62 * len(posterior.names))
+        axis = axes[0, 0]
+        for i, name in enumerate(posterior.names):
+            base, color = len(posterior.names) - 1 - i, pictures.COLORS[i % len(pictures.COLORS)]
+            x, height = _density(posterior.values[i])
+            axis.fill_between(x, base, base + 0.8 * height, color=color, alpha=0.35, linewidth=0)
+            axis.plot(x, base + 0.8 * height, color=color, linewidth=1)
+            found = posterior.interval(name, level)
+            axis.plot([found.low, found.high], [base, base], color=color, linewidth=3, solid_capstyle="butt")
+            axis.plot(found.mean, base, "o", color=color, markersize=5)
+            axis.plot(posterior.claimed[i], base, "D", color=pictures.INK, markersize=4, markerfacecolor="none")
+        axis.set_yticks(range(len(posterior.names)), [shorten(name, 26) for name in posterior.names[::-1]])
+        axis.set(xlabel="value from the first decision on", ylim=(-0.25, len(posterior.names)))
+        _quiet(axis)
+        axis.plot([], [], "o-", color="#8a9199", linewidth=3, label=f"mean and {level:.0%} interval")
+        axis.plot([], [], "D", color=pictures.INK, markersize=4, markerfacecolor="none", label="claimed by the model")
+        figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
+def estimates(off_policy: OffPolicy, model: Interval | None = None) -> Figure:
+    """A policy's value by the model, and estimated from the episodes alone; gray where it is not to be compared."""
+    known = [one for one in off_policy.estimates if np.isfinite(one.value)]
+    names = [*(["by the model"] if model is not None else []), *(one.words for one in known)]
+    figure: Figure
+    with pictures.style(page=True):
+        figure, axes = pictures.canvas(width=WIDTH, height=0.6 + 0.26 * max(len(names), 1))
+        axis, y = axes[0, 0], len(names) - 1
+        if model is not None:
+            axis.axvspan(model.low, model.high, color=pictures.COLORS[0], alpha=0.12, linewidth=0)
+            _dot(axis, y, model, pictures.COLORS[0])
+        for i, one in enumerate(known):
+            color = pictures.COLORS[1] if one.trusted else "#8a9199"
+            _dot(axis, y - i - (model is not None), (one.value, one.low, one.high), color)
+        axis.set_yticks(range(len(names)), names[::-1])
+        axis.set(xlabel="value of the advice from the first decision on", ylim=(-0.6, len(names) - 0.4))
+        _quiet(axis)
+    return figure
+
+
+def _dot(axis: Any, y: float, found: tuple[float, float, float], color: str) -> None:
+    mean, low, high = found
+    if np.isfinite(low):
+        axis.plot([low, high], [y, y], color=color, linewidth=2.2, solid_capstyle="butt")
+    axis.plot(mean, y, "o", color=color, markersize=5)
+
+
+def departures(path: Path) -> Figure:
+    """In how many states the advice is another than the learned one, along the path."""
+    figure: Figure
+    with pictures.style(page=True):
+        figure, axes = pictures.canvas(width=WIDTH, height=2.3)
+        axis = axes[0, 0]
+        other = (path.policies != path.advice).sum(axis=1)
+        edges = np.concatenate([[path.low], path.knots, [path.high]])
+        axis.stairs(other, edges, baseline=0, fill=True, color=pictures.COLORS[0], alpha=0.25)
+        axis.stairs(other, edges, baseline=None, color=pictures.COLORS[0], linewidth=1.6)
+        what = path.along.replace("_", " ")
+        axis.set(xlabel=what, ylabel="states advised otherwise", xlim=(path.low, path.high), ylim=(0, None))
+        _quiet(axis)
+    return figure
+
+
+def reasons(findings: Findings, *, states: int = 12, suppress_below: int = 0) -> Figure:
+    """Why the advised action leads: what it earns at once, and what it leads to, over the runner-up.
+
+    For the most visited states that have a runner-up; pairs tried fewer than ``suppress_below`` times are left out.
+    """
+    shown = comparable(findings, suppress_below)[:states]
+    policy = findings.learned.policy
+    names = [state_words(findings, int(s)) for s in shown]
+    runner, gap = findings.runner_up
+    actions = [shorten(name, 14) for name in policy.action_names]
+    figure: Figure
+    with pictures.style(page=True):
+        figure, axes = pictures.canvas(width=WIDTH, height=0.8 + 0.3 * max(len(shown), 1))
+        axis, y = axes[0, 0], np.arange(len(shown))[::-1]
+        axis.barh(y + 0.17, findings.now[shown], height=0.3, color=NOW, label="now: reward")
+        axis.barh(y - 0.17, findings.later[shown], height=0.3, color=LATER, label="later: where it leads")
+        axis.plot(gap[shown], y, "D", color=pictures.INK, markersize=4, label="both: the gap")
+        axis.axvline(0, color=pictures.INK, linewidth=0.8)
+        labels = [
+            f"{name}\n{actions[findings.advised[s]]} over {actions[runner[s]]}"
+            for s, name in zip(shown, names, strict=True)
+        ]
+        axis.set_yticks(y, labels, fontsize=6)
+        axis.set(xlabel="in favor of the advised action", ylim=(-0.6, len(shown) - 0.4))
+        _quiet(axis)
+        figure.legend(loc="outside upper left", ncols=3)
+    return figure
+
+
+def comparable(findings: Findings, suppress_below: int = 0) -> Any:
+    """States whose advice can be compared with a runner-up, most visited first."""
+    runner, _ = findings.runner_up
+    visits, state = findings.learned.policy.visits, np.arange(len(runner))
+    told = np.minimum(findings.support, visits[state, runner]) >= suppress_below
+    order = np.argsort(-visits.sum(axis=1), kind="stable")
+    return order[((runner >= 0) & told)[order]]
+
+
+def state_words(findings: Findings, state: int, length: int = 34) -> str:
+    """A state in a few words: its place on each column."""
+    recipe = findings.learned.policy.recipe
+    words = [axis.words(alone=True)[code] for axis, code in zip(recipe.axes, recipe.cells[state].tolist(), strict=True)]
+    return shorten(" · ".join(shorten(word, length) for word in words), length)
+
+
+def chances(posterior: Posterior, *, clear: float = 0.8) -> Figure:
+    """In how many states the advised action is best with which probability."""
+    chance = np.atleast_2d(posterior.advised_best)[0]
+    chance = chance[~np.isnan(chance)]
+    figure: Figure
+    with pictures.style(page=True):
+        figure, axes = pictures.canvas(width=WIDTH, height=1.9)
+        axis = axes[0, 0]
+        edges = np.linspace(0, 1, 21)
+        number, _ = np.histogram(chance, edges)
+        colors = [pictures.COLORS[4] if edge < clear - 1e-9 else pictures.COLORS[0] for edge in edges[:-1]]
+        axis.bar(edges[:-1] + 0.025, number, width=0.045, color=colors)
+        axis.axvline(clear, color=pictures.INK, linewidth=0.8, linestyle=":")
+        top = max(int(number.max()), 1)
+        axis.set(
+            xlabel="probability that the advised action is the best", ylabel="states", xlim=(0, 1), ylim=(0, 1.08 * top)
+        )
+        axis.text(clear - 0.01, top, "undecided", ha="right", va="top", fontsize=7)
+        axis.text(clear + 0.01, top, "clear", ha="left", va="top", fontsize=7)
+        _quiet(axis)
+    return figure
+
+
+def _density(values: Floats) -> tuple[Floats, Floats]:
+    """A smooth histogram, highest at 1: Gaussian kernels of Silverman's width."""
+    spread = float(values.std()) or max(abs(float(values.mean())), 1.0) * 1e-3
+    width = 1.06 * spread * len(values) ** -0.2
+    x = np.linspace(values.min() - 3 * width, values.max() + 3 * width, 160)
+    height = np.exp(-0.5 * ((x[:, None] - values) / width) ** 2).sum(axis=1)
+    return x, height / height.max()
+
+
+def _quiet(axis: Any) -> None:
+    """Lines where the eye needs them: across the values, and nowhere else."""
+    axis.grid(axis="y", visible=False)
+    axis.tick_params(length=0)
+    axis.spines["left"].set_visible(False)

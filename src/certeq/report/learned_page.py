@@ -1,0 +1,303 @@
+"""The report on a learned policy: one HTML file that needs nothing else, not even a network.
+
+Words come first, then what to mind, the data, the advice, why, what regularization changed, how sure all this is, and
+what it cannot tell. The page holds counts of states, never rows or identifiers.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import certeq
+from certeq.arrays import whole
+from certeq.display import harmless, number, several, shorten
+from certeq.inquiry.findings import ADVICE, Findings
+from certeq.report import comparison, curves, embed, maps, pictures, tables, tell
+from certeq.report.page import data_uri
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from certeq.inquiry.compare import Comparison
+
+STEPS = 100  # of the slider
+OUTCOMES = {"state": "in the same state", "anywhere": "anywhere in the data"}
+
+
+class Picture(NamedTuple):
+    """A picture with its words and its numbers."""
+
+    name: str
+    source: str  # an address that contains it
+    alt: str
+    caption: str
+    table: tables.Table | None = None
+
+
+def render(
+    findings: Findings,
+    *,
+    title: str | None = None,
+    suppress_below: int = 0,
+    manifest: Mapping[str, Any] | None = None,
+) -> str:
+    """Write the page.
+
+    Parameters
+    ----------
+    findings
+        What `certeq.inquiry.findings.examine` gathered; parts that are missing are left out, with the reason.
+    title
+        A heading; says in how many states there is advice unless given.
+    suppress_below
+        Pairs tried fewer times than this, but at least once, are only told to be below it, everywhere in the page.
+    manifest
+        What else should be kept about how the page was made, such as the seed.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    whole("suppress_below", suppress_below, 0)
+    loader = PackageLoader("certeq.report")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    style, script = (loader.get_source(environment, name)[0] for name in ("report.css", "report.js"))
+    context = dict(_context(findings, suppress_below))
+    return environment.get_template("report.html").render(
+        **context,
+        title=tell.title(findings) if title is None else harmless(title),
+        manifest=dict(_manifest(findings, manifest or {})),
+        version=certeq.__version__,
+        style=Markup(style),  # ours, as is the script; both are named by their hashes
+        script=Markup(script),
+        policy=content_policy(style, script),
+    )
+
+
+def content_policy(style: str, script: str) -> str:
+    """Allow exactly this style sheet, this script and the pictures inside the page; no network, nothing else."""
+    style_hash, script_hash = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)
+    )
+    return (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
+    learned, summary = findings.learned, findings.learned.summary
+    teller = tables.Teller(findings, limit)
+    missing = dict(findings.missing)
+    if teller.hidden.any():
+        missing["audit"] = "The audit tells how often single pairs were tried, which this report does not."
+    why_no_slider = embed.why_not(learned, limit)
+    yield "lead", list(tell.lead(findings, teller.few))
+    yield "tiles", list(tell.tiles(findings))
+    yield "alerts", _harmless(summary.alerts)
+    yield "summary", summary
+    yield "notes", _notes(findings)
+    yield "limit", limit
+    yield "few", teller.few
+    yield "actions", teller.actions
+    yield "policy_table", tables.policy_table(teller)
+    yield "reasons", list(tell.reasons(findings))
+    yield "regularization", list(tell.regularization(findings))
+    yield "missing", missing
+    yield "audit", None if "audit" in missing else _of(findings.audit, lambda found: _harmless(found.lines()))
+    yield "planning_discount", _of(findings.audit, lambda found: found.planning_discount)
+    yield "posterior", findings.posterior
+    yield "undecided", _of(findings.posterior, lambda found: tables.undecided_table(teller, found))
+    yield "fragility", _of(findings.fragility, lambda found: _harmless(found.lines()))
+    yield "asked", _of(findings.fragility, lambda found: int(found.asked.sum()))
+    yield "choices", int((findings.runner_up[0] >= 0).sum())
+    yield "outcomes", _of(findings.fragility, lambda found: OUTCOMES[found.outcomes])
+    yield "conventions", _of(findings.conventions, tables.conventions_table)
+    yield "off_policy", findings.off_policy
+    yield "collect", _of(findings.collect, lambda found: tables.collect_table(teller, found))
+    yield "regret", _of(findings.collect, lambda found: number(found.regret))
+    yield "comparison", _of(findings.comparison, lambda found: _harmless(found.lines()))
+    yield "pictures", {picture.name: picture for picture in _pictures(findings, teller)}
+    yield "why_no_slider", why_no_slider
+    yield "slider", None if why_no_slider else _slider(findings)
+    yield "discount", summary.settings["discount"]
+    yield "steps", STEPS
+    yield "top", STEPS if summary.settings["discount"] < 1 or summary.settings["horizon"] else STEPS - 1
+    yield "start", 9 * STEPS // 10
+    yield "settings", {name: shorten(value, 300) for name, value in summary.settings.items() if value is not None}
+
+
+def _of(part: Any, tell: Callable[[Any], Any]) -> Any:
+    """What is told of a part, None where the part is missing."""
+    return None if part is None else tell(part)
+
+
+def _harmless(lines: Iterable[str]) -> list[str]:
+    return [harmless(line) for line in lines]
+
+
+def _notes(findings: Findings) -> list[str]:
+    """What was read, guessed and left out."""
+    summary = findings.learned.summary
+    dropped = [f"Left out: {count:,} × {why}." for why, count in summary.dropped.items()]
+    return _harmless((*summary.binning, *dropped, *summary.notes))
+
+
+def _slider(findings: Findings) -> dict[str, Any]:
+    """What the page's planner reads: the model, and labels to show."""
+    policy = findings.learned.policy
+    labels = {
+        "states": [shorten(name, tables.NAME) for name in policy.state_names],
+        "actions": [shorten(name, tables.BRIEF) for name in policy.action_names],
+    }
+    return {"model": embed.model(findings.learned) | {"steps": STEPS}, "labels": labels}
+
+
+def _pictures(findings: Findings, teller: tables.Teller) -> Iterator[Picture]:
+    learned, limit = findings.learned, teller.limit
+    visits = learned.policy.visits
+    S, A = visits.shape
+    never = several(int((visits == 0).sum()), "pair was", "pairs were")
+    yield _picture(
+        "count-map",
+        lambda: maps.count_map(learned, suppress_below=limit),
+        f"How often each of {several(A, 'action')} was tried in each of {several(S, 'state')}: between 0 and "
+        f"{int(visits.max()):,} times; {never} never tried.",
+        "How often each action was tried in each state. Hatched: a state in which it was never tried."
+        + (f" Gray: tried fewer than {limit} times." if limit > 1 else ""),
+        tables.visits_table(teller),
+    )
+    yield _picture(
+        "policy-map",
+        lambda: maps.policy_map(learned, suppress_below=limit),
+        f"The advised action in each of {several(S, 'state')}; the table above tells the same.",
+        "What is advised where. Neighbors on the sheet are neighbors in the data." + _arrows(findings),
+    )
+    if len(curves.comparable(findings, limit)):
+        yield _picture(
+            "reasons",
+            lambda: curves.reasons(findings, suppress_below=limit),
+            "Bars for the most visited states: what the advised action earns more than the runner-up now, and later.",
+            "The most visited states that have a runner-up. Bars to the right speak for the advised action.",
+            tables.reasons_table(teller),
+        )
+    yield _picture(
+        "weight-map",
+        lambda: maps.weight_map(learned, suppress_below=limit),
+        "How much of the estimate of each pair is the regularizer's target, between 0 (none) and 1 (all).",
+        "Weight of the target in each pair: near 0 the data speak, near 1 the regularizer does.",
+        tables.weights_table(teller),
+    )
+    if findings.path is not None:
+        yield _path(findings)
+    if findings.comparison is not None:
+        yield _comparison(findings.comparison)
+    if findings.posterior is not None:
+        yield from _posterior(findings)
+    if findings.off_policy is not None:
+        found, model = findings.off_policy, findings.posterior
+        yield _picture(
+            "estimates",
+            lambda: curves.estimates(found, None if model is None else model.interval(ADVICE)),
+            "Values of the advice: by the model, and estimated from the episodes by several methods, with intervals.",
+            "The value of the advice by the model, and estimated from the episodes without it. Gray: not to be "
+            "compared; the table says why.",
+            tables.estimates_table(found),
+        )
+
+
+def _arrows(findings: Findings) -> str:
+    from certeq.report.sheet import sheet
+
+    ordered = sheet(findings.learned.policy.recipe).ordered
+    return " Arrows show where the advised action leads on average." if ordered else ""
+
+
+def _picture(
+    name: str, draw: Callable[[], Figure], alt: str, caption: str, table: tables.Table | None = None
+) -> Picture:
+    return Picture(name, data_uri(pictures.to_page(draw())), alt, caption, table)
+
+
+def _path(findings: Findings) -> Picture:
+    path = findings.path
+    assert path is not None
+    header = [("Planning discount", "number"), ("State", "head"), ("Below it", "text"), ("Above it", "text")]
+    names, actions = findings.learned.policy.state_names, [*findings.learned.policy.action_names, "no advice"]
+    rows = (
+        [
+            tables.Cell(f"{point.value:.6f}", "number"),
+            tables.Cell(shorten(names[point.state], tables.NAME), "head"),
+            *(tables.Cell(shorten(actions[a], tables.BRIEF)) for a in (point.before, point.after)),
+        ]
+        for point in path.breakpoints[: tables.SHOWN]
+    )
+    caption = f"Where the advice changes, {several(len(path.breakpoints), 'time')} in all."
+    return _picture(
+        "path",
+        lambda: curves.departures(path),
+        "A curve over planning discounts: in how many states planning with it advises something else than this report.",
+        "Planning with a lower discount, and in how many states that advises something else than this report. "
+        + " ".join(harmless(line) for line in path.lines()),
+        tables.plain_table("path-table", caption, header, rows),
+    )
+
+
+def _comparison(found: Comparison) -> Picture:
+    header, lines = comparison.table(found)
+    heads = [(name, "number" if i else "head") for i, name in enumerate(header)]
+    rows = ([tables.Cell(str(line[0]), "head"), *map(tables.any_amount, line[1:])] for line in lines)
+    return _picture(
+        "comparison",
+        lambda: comparison.comparison(found),
+        "For each regularizer, how well it predicts held-out transitions, and what its advice is worth.",
+        f"Regularizers on the same data, {found.transitions:,} held-out transitions in {found.folds} folds of "
+        f"{found.units}. Differences are to the recommended one, model by model.",
+        tables.plain_table("comparison-table", "Regularizers on the same data.", heads, rows),
+    )
+
+
+def _posterior(findings: Findings) -> Iterator[Picture]:
+    found = findings.posterior
+    assert found is not None
+    header = [("Policy", "head"), ("Mean value", "number"), ("90 % interval", "number")]
+    header += [("Claimed by the model", "number"), ("Optimism", "number")]
+    rows = (
+        [
+            tables.Cell(name, "head"),
+            tables.amount(found.interval(name).mean),
+            tables.Cell(" to ".join(tables.amount(end).text for end in found.interval(name)[1:]), "number"),
+            tables.amount(found.claimed[i]),
+            tables.amount(found.optimism[i]),
+        ]
+        for i, name in enumerate(found.names)
+    )
+    caption = f"Values from the first decision on, over {found.draws:,} models drawn from the posterior."
+    yield _picture(
+        "value-densities",
+        lambda: curves.value_densities(found),
+        "Densities of the value of each policy under the posterior, with means and 90 % intervals.",
+        "What each policy is worth in models that the data allow. Diamonds: what the fitted model itself claims, which "
+        "tends to be too much for a policy that was chosen in it.",
+        tables.plain_table("values-table", caption, header, rows),
+    )
+    yield _picture(
+        "chances",
+        lambda: curves.chances(found),
+        "A histogram over states of the probability that the advised action is the best one.",
+        "How sure the advice is, state by state; the policy table has each state's number.",
+    )
+
+
+def _manifest(findings: Findings, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    summary = findings.learned.summary.to_json()
+    yield from ((name, harmless(value)) for name, value in summary["versions"].items())
+    fingerprint = findings.learned.batch.fingerprint
+    if fingerprint is not None:
+        yield "SHA-256 of the data", fingerprint
+    if findings.posterior is not None:
+        yield "draws from the posterior", f"{findings.posterior.draws:,}"
+    yield from ((harmless(name), harmless(value)) for name, value in given.items())

@@ -1,0 +1,81 @@
+"""What CONTRIBUTING.md tells people to run and read is there, and what pages say to add obeys the laws of the house."""
+
+import importlib
+import os
+import re
+import tomllib
+from unittest.mock import patch
+
+import docs_pages
+import pytest
+
+import certeq
+from certeq import ENVIRONMENTS, REGULARIZERS
+
+ROOT = docs_pages.ROOT
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_every_file_that_is_named_is_there():
+    named = set(re.findall(r"(?:docs|tests|src)/[\w./-]+\w", GUIDE)) | {".ci/run"}
+    assert len(named) > 10
+    for name in named:
+        assert (ROOT / name).exists(), name
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_every_dependency_group_that_is_named_is_there():
+    assert set(re.findall(r"--group (\w+)", GUIDE)) <= set(PROJECT["dependency-groups"])
+
+
+def test_the_version_is_the_same_wherever_a_release_sets_it():
+    assert PROJECT["project"]["version"] == certeq.__version__
+
+
+def test_every_issue_template_says_what_it_is_for():
+    for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.md"):
+        assert re.match(r"---\nname: .+\nabout: .+\nlabels: .+\n---\n", path.read_text(encoding="utf-8")), path
+
+
+def written(page, file, name):
+    """A function that a page tells people to write."""
+    [code] = [block.code for block in docs_pages.blocks(docs_pages.DOCS / "how-to" / page) if block.file == file]
+    names = {"__name__": "page"}
+    exec(compile(code, file, "exec"), names)
+    return names[name]
+
+
+@pytest.fixture
+def contracts(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "contracts"))
+    return importlib.import_module
+
+
+SETTINGS = [{}, {"floor": 0.1}]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("ended", [False, True])
+def test_the_regularizer_of_the_page_obeys_the_contract(contracts, settings, ended):
+    laws = contracts("test_regularizers")
+    with patch.dict(REGULARIZERS, good_turing=written("add-a-regularizer.md", "good_turing.py", "good_turing")):
+        laws.test_sparse_counts_lead_to_the_plan_of_dense_ones("good_turing", settings, ended)
+        laws.test_a_batch_is_a_loop("good_turing", settings, ended)
+        laws.test_the_counts_are_left_as_they_were("good_turing", settings)
+        for law in (
+            laws.test_weights_are_shares_one_for_each_pair,
+            laws.test_rows_of_the_model_are_distributions_that_may_lack_mass,
+            laws.test_without_visits_a_learned_weight_is_1_and_a_constant_one_is_what_it_is,
+            laws.test_the_order_of_the_rows_does_not_matter,
+        ):
+            law("good_turing", settings)
+
+
+def test_the_environment_of_the_page_obeys_the_contract(contracts):
+    laws = contracts("test_environments")
+    with patch.dict(ENVIRONMENTS, shop=written("add-an-environment.md", "shop.py", "shop")):
+        for name, law in vars(laws).items():
+            if name.startswith("test_"):
+                law("shop")
+    laws.world.cache_clear()

@@ -1,0 +1,65 @@
+"""The notebooks run, at a small scale, and say what their pages say they find."""
+
+import sys
+
+import docs_pages
+import pytest
+
+sys.path.insert(0, str(docs_pages.DOCS))
+import make_notebooks
+
+SMALL = {"paper_in_15_minutes": {"DATA_SETS": 400}, "clinical_data": {"DRAWS": 40, "PATIENTS": 200, "MONTHS": 30}}
+
+
+@pytest.fixture(scope="module")
+def ran():
+    return {script.stem: make_notebooks.run(script, **SMALL[script.stem]) for script in make_notebooks.SCRIPTS}
+
+
+def values(done, name):
+    """The last picture or value of a kind."""
+    return [value for _, _, value in done if hasattr(value, name)]
+
+
+def said(done):
+    return "".join(printed for _, printed, _ in done)
+
+
+def test_every_notebook_has_a_page_and_small_settings():
+    assert set(SMALL) == {script.stem for script in make_notebooks.SCRIPTS}
+
+
+def test_all_cells_run_and_draw(ran):
+    assert len(values(ran["paper_in_15_minutes"], "savefig")) == 1
+    assert len(values(ran["clinical_data"], "savefig")) == 4
+
+
+def test_the_walk_through_the_paper_finds_what_it_says(ran):
+    words = said(ran["paper_in_15_minutes"])
+    assert "difference:     [171.896653 171.896653" in words
+    assert "discount       advises to stop\nuniform_blend  advises to go on" in words
+    [figure] = values(ran["paper_in_15_minutes"], "savefig")
+    few = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+    assert min(few["uniform_prior"]) < min(few["discount"])
+    assert few["uniform_prior"][5] > few["discount"][5]
+    assert few["evidence"][0] < 0.8 * min(few["uniform_prior"])
+
+
+def test_the_trials_policy_helps_new_patients(ran):
+    words = said(ran["clinical_data"])
+    rows = [line.split() for line in words.splitlines() if "±" in line]
+    value = {" ".join(row[:-3]): float(row[-3]) for row in rows}
+    assert value["the policy"] > 5 > max(value["a coin"], value["never"], value["always"])
+    assert "changes the advice in" in words
+
+
+def test_a_changed_cell_loses_its_output(tmp_path, monkeypatch):
+    script = tmp_path / "one.py"
+    script.write_text("# %% [markdown]\n# # One\n\n# %%\nprint(1)\n")
+    monkeypatch.setattr(make_notebooks, "PAGES", tmp_path)
+    page = make_notebooks._run_page(script)
+    (tmp_path / "one.md").write_text(page)
+    assert make_notebooks._kept_page(script) == page
+    script.write_text("# %% [markdown]\n# # One\n\n# %%\nprint(2)\n")
+    assert make_notebooks._kept_page(script) != page
+    assert "```text" not in make_notebooks._kept_page(script)

@@ -1,0 +1,135 @@
+"""Reference pages name the fields, columns and variables that there are: no more and no fewer."""
+
+import csv
+import inspect
+import json
+import re
+
+import docs_pages
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import certeq
+from certeq import limits
+from certeq.cli import app
+from certeq.counting.tallied import ARRAYS
+from certeq.experiments.figures import FIGURES, STUDIES
+from certeq.fast import threads
+
+FILES = (docs_pages.DOCS / "reference" / "files.md").read_text(encoding="utf-8")
+SETTINGS = (docs_pages.DOCS / "reference" / "settings.md").read_text(encoding="utf-8")
+JSON = ("policy.json", "summary.json", "audit.json", "compare.json", "verdicts.json")
+
+
+def told(name):
+    """First column of the table about a file."""
+    [section] = re.findall(rf"^## {re.escape(name)}\n(.*?)(?=^## |\Z)", FILES, re.M | re.S)
+    first, *_ = re.split(r"\n\nAn axis", section)
+    return re.findall(r"^\| `([^`]+)` \|", first, re.M)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A folder in which every verb has left its files."""
+    out = tmp_path_factory.mktemp("files")
+    rows, results = out / "rows.csv", out / "out"
+    for words in (
+        f"simulate river_swim --episodes 12 -o {rows}",
+        f"learn {rows} --no-report --out {results}",
+        f"audit {rows} --planning-discount 0.9 --no-report --out {results}",
+        f"compare {rows} --draws 20 --folds 2 --regularizer evidence --regularizer none --no-report --out {results}",
+        f"apply {results}/policy.json {rows} -o {results}/actions.csv",
+        f"reproduce implied_prior --out {results}",
+    ):
+        done = CliRunner().invoke(app, words.split())
+        assert done.exit_code == 0, done.output
+    return results
+
+
+def fields(value, at=""):
+    """Paths of all fields: ``a``, ``a.b``, ``a[].b``."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield f"{at}{name}"
+            yield from fields(inner, f"{at}{name}.")
+    elif isinstance(value, list) and value:
+        yield from fields(value[0], at.removesuffix(".") + "[].")
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_the_fields_of_a_json_file_are_those_on_the_page(written, name):
+    value = json.loads((written / name).read_text(encoding="utf-8"))
+    there = set(fields(value))
+    assert set(told(name)) <= there
+    assert {field for field in there if re.fullmatch(r"\w+", field)} <= set(told(name))
+    if "format" in value:
+        assert f'"{value["format"]}"' in FILES
+
+
+@pytest.mark.parametrize("name", ["policy.csv", "actions.csv"])
+def test_the_columns_of_a_table_are_those_on_the_page(written, name):
+    with (written / name).open(encoding="utf-8") as file:
+        header = next(csv.reader(file))
+    known = told(name)
+    assert header[-len(known) + 1 :] == known[1:]
+
+
+def test_the_arrays_of_counts_are_those_on_the_page():
+    assert set(told("counts.npz")) == set(ARRAYS)
+
+
+def test_every_variable_and_limit_is_on_the_page():
+    named = set(re.findall(r"`(CERTEQ_\w+)`", SETTINGS))
+    assert named == {"CERTEQ_THREADS", *(limits.PREFIX + name.upper() for name in limits.DEFAULTS)}
+    assert "CERTEQ_THREADS" in inspect.getsource(threads)
+
+
+def test_a_limit_that_is_told_is_the_limit_there_is(monkeypatch):
+    monkeypatch.setattr(limits, "memory", lambda: 1 << 40)
+    assert limits.most("bytes") == 8 << 30
+    assert limits.most("policy_bytes") == 1 << 30
+    assert limits.most("pairs") == 100_000_000
+    assert limits.most("columns") == limits.most("label") == 10_000
+    monkeypatch.setattr(limits, "memory", lambda: 1 << 30)
+    assert [limits.most(name) for name in ("bytes", "rows", "pairs", "policy_bytes")] == [
+        (1 << 30) // share for share in (8, 512, 1024, 64)
+    ]
+
+
+def test_the_catalogue_page_has_every_name():
+    page = (docs_pages.DOCS / "reference" / "catalogues.md").read_text(encoding="utf-8")
+    for name in (*certeq.REGULARIZERS, *certeq.ENVIRONMENTS, *FIGURES, *STUDIES):
+        assert f"| `{name}` |" in page
+
+
+def test_the_reader_without_certeq_advises_as_certeq_does(tmp_path):
+    """The plain reader of how-to/apply-elsewhere.md, on all three kinds of axes."""
+    page = docs_pages.DOCS / "how-to" / "apply-elsewhere.md"
+    [code] = [block.code for block in docs_pages.blocks(page) if block.file == "advise.py"]
+    plain = {"__name__": "advise"}
+    exec(compile(code, "advise.py", "exec"), plain)
+    rng = np.random.default_rng(5)
+    n = 400
+    rows = {
+        "cut": rng.normal(size=n),
+        "name": rng.choice(["a", "b", "c"], size=n),
+        "x": rng.normal(size=n),
+        "y": 10 * rng.normal(size=n),
+        "action": rng.choice(["go", "wait"], size=n),
+        "reward": rng.normal(size=n),
+        "episode": np.repeat(np.arange(n // 8), 8),
+        "time": np.tile(np.arange(8), n // 8),
+    }
+    batch = certeq.read(rows, bins={"cut": "quantile:3", "x": "kmeans:4", "y": "kmeans:4"})
+    policy = certeq.learn(batch).policy
+    new = {name: values[:100] for name, values in rows.items()}
+    policy.save(tmp_path / "policy.json")
+    value = json.loads((tmp_path / "policy.json").read_text())
+    advised = [
+        plain["advise"](value, {name: new[name][i].item() for name in ("cut", "name", "x", "y")}) for i in range(100)
+    ]
+    expected = policy.apply(new)
+    assert len(set(advised)) > 5
+    for found, action, visits in zip(advised, expected.action, expected.visits, strict=True):
+        assert found == ((policy.action_names[action], visits) if action >= 0 else None)

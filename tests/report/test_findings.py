@@ -1,0 +1,95 @@
+"""Findings: all questions are asked, and what cannot be answered says why."""
+
+import numpy as np
+import pytest
+
+import certeq
+from certeq.evaluation.episodes import behavior
+from certeq.evaluation.posterior import posterior
+from certeq.inquiry.case import case_of
+from certeq.inquiry.findings import ADVICE, PLAIN, RECORDED, Findings, examine
+
+PARTS = {"plain", "posterior", "off_policy", "audit", "path", "fragility", "conventions", "collect"}
+
+
+def test_every_question_is_asked_in_turn(walk):
+    asked = []
+    found = examine(certeq.learn(walk), draws=40, notice=asked.append)
+    assert set(asked) == PARTS
+    assert found.missing == {}
+    assert all(getattr(found, part) is not None for part in PARTS)
+
+
+def test_the_parts_are_what_the_rooms_that_make_them_give(found, walk):
+    learned = found.learned
+    policies = {ADVICE: learned.policy.actions, RECORDED: behavior(learned.counts), PLAIN: found.plain}
+    alone = posterior(
+        learned.model, learned.table, 0.99, policies, rewards=learned.rewards, batch=walk, draws=80, rng=0
+    )
+    np.testing.assert_array_equal(found.posterior.state_values, alone.state_values)
+    np.testing.assert_array_equal(found.plain, case_of(learned).under("none").advise().policy)
+    assert found.audit.planning_discount == 0.9
+    assert found.off_policy.model == tuple(found.posterior.interval(ADVICE))
+
+
+@pytest.mark.parametrize(("discount", "audited"), [(0.99, 0.9), (0.9, 0.81), (0.5, 0.45)])
+def test_a_discount_below_the_learned_one_is_audited(walk, discount, audited):
+    found = examine(certeq.learn(walk, discount=discount), draws=0)
+    assert found.audit.planning_discount == pytest.approx(audited)
+    assert examine(found.learned, draws=0, planning_discount=0.2).audit.planning_discount == 0.2
+
+
+def test_support_and_runner_up_are_those_of_the_policy(found):
+    policy = found.learned.policy
+    assert found.support.tolist() == [policy.visits[s, a] for s, a in enumerate(policy.actions)]
+    runner, gap = policy.runner_up()
+    np.testing.assert_array_equal(found.runner_up[0], runner)
+    np.testing.assert_array_equal(found.runner_up[1], gap)
+
+
+def test_where_nothing_is_advised_nothing_is_compared(walk):
+    found = Findings(certeq.learn(walk, min_visits=1000))
+    assert found.support.tolist() == [0] * 5
+    assert np.isnan(found.now).all()
+    assert np.isnan(found.later).all()
+
+
+def test_without_episodes_there_is_no_second_opinion_and_it_is_said_why(walk):
+    rows = certeq.Batch(walk.state, walk.action, walk.next_state, 5, 3, reward=walk.reward)
+    found = examine(certeq.learn(rows), draws=20)
+    assert "not in episodes" in found.missing["off_policy"]
+
+
+def test_without_discounting_what_has_no_values_is_missing(walk):
+    found = examine(certeq.learn(walk, discount=1.0, regularizer="uniform_prior", magnitude=2.0), draws=20)
+    assert "sure to end" in found.missing["plain"]
+    assert found.plain is None
+    assert found.conventions is not None or "sure to end" in found.missing["conventions"]
+
+
+def long_line(states):
+    random = np.random.default_rng(0)
+    state = random.integers(states, size=3000)
+    following = np.clip(state + random.integers(-1, 2, size=3000), 0, states - 1)
+    return certeq.learn(certeq.Batch(state, state % 2, following, states, 2, reward=random.random(3000)), discount=0.9)
+
+
+def test_of_large_models_fewer_are_drawn_and_of_very_large_ones_none_unless_asked_for():
+    from certeq.inquiry.findings import _draws
+
+    assert _draws(long_line(50), None) == 1000
+    assert 100 < _draws(long_line(500), None) < 500
+    assert _draws(long_line(500), 7) == 7
+    with pytest.raises(certeq.InputError, match="the number of draws is said"):
+        _draws(long_line(1500), None)
+
+
+def test_as_many_states_are_asked_what_would_change_them_as_there_is_time_for(monkeypatch, walk):
+    learned = certeq.learn(walk)
+    everywhere = examine(learned, draws=0).fragility
+    assert everywhere.asked.tolist() == [True] * 5
+    monkeypatch.setattr("certeq.inquiry.findings.ASKED", 2)
+    few = examine(learned, draws=0).fragility
+    busiest = np.argsort(-learned.policy.visits.sum(axis=1))[:2]
+    assert np.flatnonzero(few.asked).tolist() == sorted(busiest.tolist())
+    np.testing.assert_array_equal(few.observations[busiest], everywhere.observations[busiest])

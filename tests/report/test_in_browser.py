@@ -1,0 +1,244 @@
+"""The report in a real browser: nothing complains, nothing is asked for, and its planner agrees with ours."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import certeq
+from certeq.inquiry.case import case_of
+from certeq.inquiry.findings import Findings, examine
+from certeq.report.learned_page import STEPS, render
+
+SETTINGS = (0, 7, 25, 40, 55, 70, 82, 90, 97, 100)  # steps of the slider
+
+# ---- what is learned, in many ways ----
+
+KINDS = {
+    "as usual": {},
+    "without regularization": {"regularizer": "none"},
+    "the target for pairs without data": {"unvisited": "target", "min_visits": 12},
+    "zero rows": {"unvisited": "zero", "min_visits": 12},
+    "self-loops": {"unvisited": "self_loop", "min_visits": 12},
+    "the average of other actions": {"unvisited": "average", "min_visits": 12},
+    "states without advice": {"min_visits": 70},
+    "rewards by next state": {"reward_by": "next_state"},
+    "pooled rewards": {"reward_pool": "state"},
+    "known rewards": {"reward": np.arange(15.0).reshape(5, 3) % 4},
+    "a horizon": {"horizon": 4},
+    "one decision": {"horizon": 1},
+    "random actions": {"regularizer": "epsilon_greedy", "strength": 0.3},
+    "least error": {"regularizer": "least_mse"},
+    "an expert": {"regularizer": "expert_prior", "magnitude": 3.0, "target": np.eye(5)[[1, 2, 3, 4, 4]][:, None]},
+    "a lower discount": {"regularizer": "discount", "planning_discount": 0.8},
+    "no discount": {"discount": 1.0, "regularizer": "uniform_prior", "magnitude": 2.0},
+    "every reward alike": {"reward": np.ones((5, 3))},
+}
+
+
+bare = Findings  # without the parts that take time
+TRAPPED = np.full(5, -1)  # what the page says where a plan would have no values
+
+
+@pytest.fixture(scope="session")
+def bare_trial(trial):
+    return bare(trial)
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory):
+    """Pages that were written: findings and the file."""
+    return tmp_path_factory.mktemp("pages"), []
+
+
+@pytest.fixture
+def show(browser, pages):
+    """Write a page unless it is there, open it, and see that nothing complained and nothing was asked for."""
+
+    def open_page(findings):
+        folder, written = pages
+        path = next((file for made, file in written if made is findings), None)
+        if path is None:
+            path = folder / f"{len(written)}.html"
+            path.write_text(render(findings), encoding="utf-8")
+            written.append((findings, path))
+        browser.open(path)
+        assert browser.console == []
+        assert [url for url in browser.requests if not url.startswith("data:")] == [path.as_uri()[:100]]
+        return browser
+
+    return open_page
+
+
+SLIDE = """new Promise(done => {
+    const range = document.querySelector('#planning-range'), root = document.querySelector('#slider');
+    range.value = %d;
+    range.dispatchEvent(new Event('input'));
+    const boxes = () => [...document.querySelectorAll('#maps .panel:first-child rect')];
+    const look = () => root.dataset.step === range.value
+        ? done(boxes().map(box => [+box.dataset.advice, +box.dataset.even])) : setTimeout(look, 5);
+    look();
+})"""
+
+
+def slide(browser, step):
+    """Move the slider and read off what the page plans: at that discount, and with the same amount spread evenly."""
+    return np.array(browser.js(SLIDE % step)).T
+
+
+def advice(case, regularizer, planning):
+    """What certeq advises; where a plan might never end it refuses, and the page advises nothing."""
+    try:
+        return case.under(regularizer, planning_discount=planning).advise().policy
+    except certeq.InputError:
+        return TRAPPED
+
+
+def check_slider(browser, learned):
+    case, gamma = case_of(learned), learned.summary.settings["discount"]
+    policies = set()
+    for step in SETTINGS if gamma < 1 else (*SETTINGS[:-1], STEPS - 1):
+        planning = gamma * step / STEPS
+        lower, even = slide(browser, step)
+        np.testing.assert_array_equal(lower, advice(case, "discount", planning))
+        np.testing.assert_array_equal(even, advice(case, "uniform_prior", planning))
+        policies.add(tuple(lower))
+    return policies
+
+
+@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
+def test_the_page_plans_as_certeq_does_at_ten_settings(show, walk, options):
+    learned = certeq.learn(walk, **options)
+    browser = show(bare(learned))
+    assert browser.js("document.querySelector('#slider').dataset.agrees") == "true"
+    check_slider(browser, learned)
+    assert browser.console == []
+
+
+def test_on_the_bundled_trial_the_slider_changes_the_advice_and_agrees_with_certeq(show, bare_trial):
+    browser = show(bare_trial)
+    assert browser.js("document.querySelector('#slider').dataset.agrees") == "true"
+    assert len(check_slider(browser, bare_trial.learned)) > 5
+
+
+def test_the_slider_is_moved_by_keys_and_tells_what_it_does(show, found):
+    browser = show(found)
+    before = browser.js("document.querySelector('#facts').textContent")
+    browser.js("document.querySelector('#planning-range').focus()")
+    for _ in range(30):
+        browser.press("ArrowLeft")
+    browser.js("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+    assert browser.js("document.querySelector('#planning-range').value") == "60"
+    assert browser.js("document.querySelector('#planning-range').getAttribute('aria-valuetext')") == "0.594"
+    assert browser.js("document.querySelector('#facts').textContent") != before
+
+
+# ---- the whole page ----
+
+
+def test_a_script_that_is_not_ours_does_not_run(show, found):
+    browser = show(found)
+    inject = "(s => { s.textContent = 'window.hacked = 1'; document.body.append(s); return window.hacked; })"
+    assert browser.js(f"{inject}(document.createElement('script'))") is None
+    browser.js("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked = 1\">')")
+    browser.js("new Promise(done => setTimeout(done, 50))")
+    assert browser.js("window.hacked") is None
+    assert any("Content Security Policy" in line for line in browser.console)
+
+
+@pytest.mark.parametrize(("width", "mobile"), [(1280, False), (820, False), (360, True)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_width_makes_the_page_scroll_sideways(show, browser, found, width, mobile, scheme):
+    browser.size(width, mobile=mobile)
+    browser.media(scheme=scheme)
+    show(found)
+    assert browser.js("document.documentElement.scrollWidth") <= width
+    paper, ink = (browser.js(f"getComputedStyle(document.body).{what}") for what in ("backgroundColor", "color"))
+    bright = [sum(map(float, color[4:-1].split(","))) / 765 for color in (paper, ink)]
+    assert (bright[0] < 0.2 < 0.8 < bright[1]) if scheme == "dark" else (bright[1] < 0.2 < 0.8 < bright[0])
+    browser.size(1280)
+    browser.media()
+
+
+def test_pictures_have_words_controls_have_names_and_places_are_unique(show, found):
+    browser = show(found)
+    assert browser.js("[...document.images].every(i => i.alt.length > 30 && i.complete && i.naturalWidth > 0)")
+    assert browser.js("[...document.querySelectorAll('input, select')].every(c => c.labels.length === 1)")
+    assert browser.js(
+        "(ids => new Set(ids).size === ids.length)([...document.querySelectorAll('[id]')].map(e => e.id))"
+    )
+    assert browser.js("[...document.querySelectorAll('nav a, .skip')].every(a => document.querySelector(a.hash))")
+    assert browser.js("[...document.querySelectorAll('#maps svg')].every(s => s.getAttribute('aria-label'))")
+    assert browser.js("document.querySelectorAll('h1').length") == 1
+    levels = browser.js("[...document.querySelectorAll('h1, h2, h3, h4')].map(h => +h.tagName[1])")
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    assert browser.js("document.documentElement.lang") == "en"
+
+
+def test_the_first_tab_offers_to_skip_to_the_content(show, found):
+    browser = show(found)
+    browser.press("Tab")
+    assert browser.js("document.activeElement.className") == "skip"
+    assert browser.js("document.activeElement.getBoundingClientRect().left") >= 0
+
+
+def test_the_table_is_searched_filtered_and_sorted_by_keys(show, found):
+    browser = show(found)
+    rows = "[...document.querySelectorAll('#policy-table tbody tr')]"
+    shown = f"{rows}.filter(r => r.offsetHeight).map(r => r.cells[0].textContent)"
+    assert len(browser.js(shown)) == 5
+    browser.js("document.querySelector('#policy input[type=search]').focus()")
+    browser.press("3", "Digit3", text="3")
+    kept = browser.js(shown)
+    assert len(kept) == sum("3" in row for row in browser.js(f"{rows}.map(r => r.textContent)")) < 5
+    assert browser.js("document.querySelector('#policy output').textContent") == f"{len(kept)} of 5 shown"
+    empty = "(box => { box.value = ''; box.dispatchEvent(new Event('input')); })"
+    browser.js(f"{empty}(document.querySelector('#policy input[type=search]'))")
+    browser.js("document.querySelector('#policy-table thead button').focus()")
+    browser.press("Enter", text="\r")
+    down = browser.js(shown)
+    browser.press("Enter", text="\r")
+    up = browser.js(shown)
+    assert (down, up) == (["4", "3", "2", "1", "0"], ["0", "1", "2", "3", "4"])
+    assert browser.js("document.querySelector('#policy-table th').getAttribute('aria-sort')") == "ascending"
+
+
+def test_in_print_every_line_of_the_advice_is_there_and_no_control(show, browser, bare_trial):
+    show(bare_trial)
+    browser.media(media="print")
+    rows = "[...document.querySelectorAll('#policy-table tbody tr')].filter(r => r.offsetHeight).length"
+    assert browser.js(rows) == 211
+    box = "document.querySelector('#policy-table').parentElement"
+    assert browser.js(f"{box}.scrollHeight <= {box}.clientHeight")
+    assert browser.js("['.tools', '.slider', 'nav', '.save'].every(s => document.querySelector(s).offsetHeight === 0)")
+    browser.media()
+
+
+def test_tables_are_saved_as_they_are_shown(show, found):
+    browser = show(found)
+    browser.js(
+        "window.saved = []; URL.createObjectURL = blob => { blob.text().then(t => window.saved.push(t)); return '#'; }"
+    )
+    browser.js("document.querySelector('#policy .save').click()")
+    text = browser.js("new Promise(done => setTimeout(() => done(window.saved[0]), 50))")
+    lines = text.strip().splitlines()
+    assert len(lines) == 6
+    assert lines[0].startswith("state,Advised,Tried,Runner-up,Gap")
+
+
+def test_hostile_labels_do_nothing_in_the_page(show, hostile):
+    browser = show(bare(hostile))
+    slide(browser, 30)
+    browser.js("document.querySelector('#policy-table thead button').click()")
+    assert browser.js("window.hacked") is None
+    assert browser.js("document.querySelectorAll('script').length") == 2
+    assert browser.js("document.querySelectorAll('main img:not([alt])').length") == 0
+    assert browser.js("document.documentElement.scrollWidth") <= 1280
+    assert browser.console == []
+
+
+def test_a_page_with_everything_missing_still_opens(show, walk):
+    findings = examine(certeq.learn(walk), draws=0)
+    assert set(findings.missing) >= {"posterior", "collect"}
+    browser = show(findings)
+    assert "No draws from the posterior were asked for." in browser.js("document.querySelector('#sure').textContent")

@@ -1,0 +1,266 @@
+"""The page as a file: what it tells, what it keeps to itself, how large it is."""
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hostile_labels import HOSTILE
+
+import certeq
+from certeq.display import harmless
+from certeq.inquiry.findings import Findings, examine
+from certeq.report import embed, tables
+from certeq.report.learned_page import render
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and the text of each element by its id."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.texts, self.inside = [], {}, []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in ("meta", "img", "input", "rect", "wbr"):
+            self.inside.append(dict(attributes).get("id"))
+
+    def handle_endtag(self, tag):
+        if tag not in ("meta", "img", "input", "rect", "wbr"):
+            self.inside.pop()
+
+    def handle_data(self, data):
+        for name in self.inside:
+            self.texts[name] = self.texts.get(name, "") + data
+
+    def pictures(self):
+        """The SVG images, as text."""
+        sources = [attributes["src"] for tag, attributes in self.tags if tag == "img"]
+        assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
+        return [base64.b64decode(source.split(",")[1]).decode() for source in sources]
+
+
+@pytest.fixture(scope="module")
+def page(found):
+    return render(found)
+
+
+def test_all_sections_are_there_in_order(page):
+    ids = [attributes["id"] for tag, attributes in Page(page).tags if tag == "section"]
+    assert ids == ["alerts", "data", "policy", "why", "regularization", "sure", "collect", "limits", "methods"]
+
+
+def test_words_come_first_and_tell_what_is_advised_on_what_and_how_sure(found, page):
+    head = page[page.index("<h1>") : page.index("<main")]
+    rows = found.learned.summary.rows
+    for words in ("Advice in 5 of 5 states", f"{rows} logged decisions in 60 episodes", "90 % interval", "probability"):
+        assert words in head
+    chance = found.posterior.difference("the advice", "what was recorded").better
+    assert tables.percent(chance, 80) in head.replace("&gt;", ">").replace("&lt;", "<")
+
+
+def test_the_table_tells_what_was_learned(found, page):
+    table = page[page.index('id="policy-table"') :]
+    rows = re.findall(r"<tr.*?</tr>", table[: table.index("</table>")], re.DOTALL)[1:]
+    policy = found.learned.policy
+    order = np.argsort(-policy.visits.sum(axis=1), kind="stable")
+    runner, gap = policy.runner_up()
+    for row, s in zip(rows, order, strict=True):
+        text = re.sub(r"<[^>]+>", " ", row).split()
+        assert text[0] == policy.state_names[s]
+        assert text[1] == policy.action_names[policy.actions[s]]
+        assert text[2] == str(policy.visits[s, policy.actions[s]])
+        assert text[3] == policy.action_names[runner[s]]
+        assert float(text[4]) == pytest.approx(gap[s], rel=0.01)
+        assert text[5].lstrip("<>") == f"{min(max(found.posterior.advised_best[s], 0.01), 0.99):.0%}".rstrip("%")
+
+
+def test_the_lead_is_split_into_now_and_later_as_the_definition_says(found):
+    learned = found.learned
+    runner, gap = learned.policy.runner_up()
+    T, R, V = learned.model.transition.dense(), learned.reward, learned.plan.values
+    for s, (a, b) in enumerate(zip(learned.policy.actions, runner, strict=True)):
+        now = R[s, a] - R[s, b]
+        later = 0.99 * sum((T[s, a, n] - T[s, b, n]) * V[n] for n in range(5))
+        assert found.now[s] == pytest.approx(now)
+        assert found.later[s] == pytest.approx(later)
+        assert now + later == pytest.approx(gap[s])
+
+
+def test_the_same_findings_make_the_same_page(found, page):
+    assert render(found) == page
+
+
+def test_only_our_style_and_script_are_allowed_and_nothing_else(page):
+    policy = next(a["content"] for tag, a in Page(page).tags if a.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    style, script = (
+        re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1],
+        re.findall(r"<script>(.*?)</script>", page, re.DOTALL),
+    )
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, *script)]
+    assert rules == {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "style-src": f"'sha256-{hashes[0]}'",
+        "script-src": f"'sha256-{hashes[1]}'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert not [a for _, a in Page(page).tags if "style" in a or any(name.startswith("on") for name in a)]
+    assert not re.search(r"https?://", re.sub(r"data:[^\"]*", "", page).replace("http://www.w3.org/2000/svg", ""))
+
+
+def test_what_the_page_plans_with_is_what_was_counted(found, page):
+    given = json.loads(re.search(r'id="model">(.*?)</script>', page, re.DOTALL)[1])["model"]
+    counts = found.learned.counts
+    table = np.zeros((15, 5), dtype=int)
+    for line in range(15):
+        part = slice(given["counts"]["begin"][line], given["counts"]["begin"][line + 1])
+        table[line, given["counts"]["next"][part]] = given["counts"]["count"][part]
+    np.testing.assert_array_equal(table.reshape(5, 3, 5), counts.transitions)
+    np.testing.assert_array_equal(given["visits"], counts.visits.ravel())
+    np.testing.assert_array_equal(given["reward"], found.learned.reward.ravel())
+    np.testing.assert_array_equal(given["weight"], found.learned.shrinkage.weight.ravel())
+
+
+# ---- what it keeps to itself ----
+
+
+def test_no_row_and_no_identifier_is_in_the_page(tmp_path):
+    rows = tmp_path / "rows.csv"
+    lines = [f"secret-{i // 6},{i % 6},{'ab'[i % 2]},{'xy'[i // 2 % 2]},{(i * 0.7391) ** 1.7:.4f}" for i in range(60)]
+    rows.write_text("patient,month,state,action,reward\n" + "\n".join(lines))
+    page = render(examine(certeq.learn(certeq.read(rows)), draws=20))
+    assert "secret" not in page
+    text = re.sub(r"data:[^\"]*", "", page)
+    assert not [line for line in lines if re.search(rf"(?<![\d.]){line.split(',')[-1]}(?!\d)", text)]
+
+
+@pytest.mark.parametrize("limit", [5, 30])
+def test_small_counts_are_told_nowhere(trial, limit):
+    page = render(Findings(trial), suppress_below=limit)
+    visits = trial.policy.visits
+    small = int(((visits > 0) & (visits < limit)).sum())
+    assert 'id="model"' not in page
+    assert "without them the page cannot plan anew" in page
+    table = page[page.index('id="visits-table"') :]
+    cells = re.findall(r'<td class="n[^>]*>([^<]*)</td>', table[: table.index("</table>")])
+    assert sorted(int(cell) for cell in cells if cell.isdecimal()) == sorted(
+        c for c in visits.ravel() if c == 0 or c >= limit
+    )
+    assert cells.count(f"&lt;{limit}") == small
+    tried = re.findall(r"</span></td><td class=\"n\"[^>]*>([^<]*)</td>", page[page.index('id="policy-table"') :])
+    assert all(not cell.isdecimal() or int(cell) >= limit for cell in tried)
+    drawn = re.findall(r"font-size: 5px[^>]*>([^<>]+)</text>", Page(page).pictures()[0])
+    assert sorted(map(int, filter(str.isdecimal, drawn))) == sorted(visits[visits >= limit].tolist())
+    assert drawn.count(f"&lt;{limit}") == small
+
+
+def test_an_audit_of_single_pairs_is_left_out_where_small_counts_are(found):
+    few = int(found.learned.policy.visits[found.learned.policy.visits > 0].min()) + 1
+    assert "treats your best-observed pair" in render(found)
+    page = render(found, suppress_below=few)
+    assert "treats your best-observed pair" not in page
+    assert "which this report does not" in page
+
+
+def test_hostile_labels_are_text_and_nothing_else(hostile):
+    html = render(Findings(hostile))
+    page = Page(html)
+    assert [tag for tag, _ in page.tags].count("script") == 2
+    assert not [a for _, a in page.tags if {"onerror", "onmouseover", "onload"} & set(a)]
+    assert "\u202e" not in html
+    for label in HOSTILE.values():
+        assert harmless(label) in page.texts["policy-table"]
+    json.loads(re.search(r'id="model">(.*?)</script>', html, re.DOTALL)[1])
+    for picture in page.pictures():
+        assert "onerror" not in re.sub(r"<text.*?</text>", "", picture)
+        assert len(max(re.findall(r">([^<>]+)</text>", picture), key=len)) < 100
+
+
+# ---- size ----
+
+
+def test_on_the_bundled_trial_the_page_is_under_a_megabyte(trial):
+    assert len(render(examine(trial, draws=50)).encode()) < 1_000_000
+
+
+def line_of(states, actions=2, rows=4000):
+    """A long line of states, walked at random."""
+    random = np.random.default_rng(0)
+    state, action = random.integers(states, size=rows), random.integers(actions, size=rows)
+    following = np.clip(state + np.where(action == 0, -1, 1), 0, states - 1)
+    return certeq.learn(
+        certeq.Batch(state, action, following, states, actions, reward=random.random(rows)), discount=0.9
+    )
+
+
+def test_with_more_than_three_hundred_states_there_is_no_slider_and_the_page_says_why():
+    assert embed.why_not(line_of(300), 0) == ""
+    page = render(Findings(line_of(301)))
+    assert 'id="slider"' not in page
+    assert "The page re-plans for up to 300 states; here there are 301 states" in page
+
+
+def test_with_very_many_states_tables_show_the_most_visited_and_the_file_stays_small():
+    learned = line_of(3000)
+    page = render(Findings(learned))
+    table = page[page.index('id="policy-table"') :]
+    rows = re.findall(r"<tr.*?</tr>", table[: table.index("</table>")], re.DOTALL)[1:]
+    assert len(rows) == tables.SHOWN
+    assert "The 500 most visited of 3,000 states; policy.csv has all of them." in page
+    assert len(page.encode()) < 1_000_000
+
+
+def test_a_large_sparse_model_is_reported_too():
+    learned = line_of(2500, actions=3, rows=3000)
+    assert learned.counts.sparse
+    findings = examine(learned)
+    assert set(findings.missing) >= {"path", "fragility", "collect", "posterior"}
+    assert findings.audit is not None
+    assert len(render(findings).encode()) < 1_000_000
+
+
+# ---- odd data ----
+
+
+def test_a_horizon_is_told_at_its_first_decision(walk):
+    findings = examine(certeq.learn(walk, horizon=3), draws=20)
+    assert "At the first of 3 decisions, it is" in render(findings)
+    assert "collect" in findings.missing
+
+
+@pytest.mark.parametrize(
+    ("state", "action"),
+    [([0], [0]), ([0, 1], [0, 0]), ([0, 0, 0], [0, 1, 2])],
+    ids=["one row", "one action", "one state"],
+)
+def test_the_smallest_data_have_a_page(state, action):
+    n = len(state)
+    batch = certeq.Batch(state, action, [0] * n, max(state) + 1, max(action) + 1, reward=[1.0] * n)
+    page = render(examine(certeq.learn(batch), draws=20))
+    assert "How sure" in page
+
+
+def test_nothing_advised_is_said_in_words(walk):
+    page = render(examine(certeq.learn(walk, min_visits=1000), draws=20))
+    assert "Advice in 0 of 5 states" in page
+    assert "no state has an action that may be advised" in page
+
+
+def test_a_title_and_more_for_the_manifest_can_be_given(found):
+    page = render(replace(found, posterior=None), title="Ward <7>", manifest={"seed": 5})
+    assert "<h1>Ward &lt;7&gt;</h1>" in page
+    assert "<dt>seed</dt><dd><bdi>5</bdi></dd>" in page
+
+
+def test_a_negative_limit_is_refused(found):
+    with pytest.raises(certeq.InputError, match="suppress_below must be at least 0"):
+        render(found, suppress_below=-1)

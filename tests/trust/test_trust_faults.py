@@ -1,0 +1,73 @@
+"""A full disk, a closed folder, Ctrl-C: an error in words, the right exit code, and everything as it was before."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from trust.running import certeq, visible
+
+from trust import faults, killing
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits")
+
+
+def test_a_quota_on_files_is_told_and_the_old_rows_stay(tmp_path):
+    assert faults.small_files(tmp_path, "simulate") == ""
+
+
+def test_a_full_disk_is_told_and_the_old_rows_stay(tmp_path):
+    found = faults.full_disk(tmp_path, "simulate")
+    if found is None:
+        pytest.skip("no disk can be mounted here")
+    assert found == ""
+
+
+def test_a_folder_that_takes_no_files_is_told_before_any_work(tmp_path):
+    found = faults.closed_folder(tmp_path, "simulate")
+    if found is None:
+        pytest.skip("no folder can be closed here")
+    assert found == ""
+
+
+def test_ctrl_c_while_the_program_is_still_loading_shows_no_traceback(tmp_path):
+    """The signal comes as soon as a first module of certeq is imported."""
+    code = (
+        "import sys, os, signal\n"
+        "class Press:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'certeq.cli.apply':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Press())\n"
+        "from certeq.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "learn"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode in (130, -signal.SIGINT)
+    assert done.stderr == "Stopped. Nothing was written by halves.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_at_a_random_moment_stops_in_words(tmp_path):
+    faults.fill(tmp_path / "out")
+    rng = np.random.default_rng(0)
+    found = [faults.stop(tmp_path, "simulate", rng, seconds=1.0) for _ in range(2)]
+    assert [wrong for _, wrong in found] == ["", ""]
+
+
+def test_no_memory_at_all_is_told(tmp_path):
+    done = certeq("simulate", "river_swim", "--setting", "n_states=20000", cwd=tmp_path, memory=2 << 30)
+    assert done.code in (1, 2)
+    assert done.told, done
+    assert "memory" in done.err or "cannot be built" in done.err
+    assert visible(tmp_path) == {}
+
+
+def test_what_the_campaign_tries_is_what_there_is():
+    """A new verb that writes files must be killed, too."""
+    from certeq.cli import app
+
+    verbs = {command.callback.__name__ for command in app.registered_commands}
+    assert verbs <= {*faults.COMMANDS, "report"} | {job.name for job in killing.JOBS}

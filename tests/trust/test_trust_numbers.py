@@ -1,0 +1,100 @@
+"""What a plan says about its own error is true in exact fractions, in any world, without an allowance for rounding."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import certeq
+from certeq import Counts, InputError, solve, solve_finite
+from certeq.regularizers import DEFAULT
+from strategies import SEEDS
+from trust import exact
+
+each_way = pytest.mark.parametrize("way", exact.WAYS, ids="-".join)
+
+
+@each_way
+@given(SEEDS, st.sampled_from(exact.SHAPES), st.sampled_from(exact.DISCOUNTS), st.sampled_from(exact.SCALES))
+def test_values_and_policy_are_as_good_as_the_plan_says(way, seed, shape, discount, scale):
+    world = exact.world(np.random.default_rng(seed), shape, discount, scale)
+    found = exact.examine(world, way, max_iterations=None if way[0] == "policy_iteration" else 200)
+    if found is None:  # refused with a word: too large for numbers, or for this method
+        assert scale > 1e290 or way[0] == "inexact_policy_iteration"
+        return
+    assert found.finite
+    assert found.holds, found
+
+
+@each_way
+@given(SEEDS, st.sampled_from(exact.DISCOUNTS), st.integers(1, 3))
+def test_stopped_early_it_says_so_and_the_bound_still_holds(way, seed, discount, limit):
+    world = exact.world(np.random.default_rng(seed), "certain", discount, 1.0)
+    found = exact.examine(world, way, max_iterations=limit)
+    if found is not None:
+        assert found.holds, found
+        if found.error > Fraction(1, 10**5) * found.largest:  # then it must not pass for optimal
+            assert found.outcome != "optimal"
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_next_to_a_discount_of_one_a_plan_says_what_rounding_hides(engine):
+    """At 1 - 1e-12 a double keeps four digits of such values; a plan must not claim sixteen."""
+    rng = np.random.default_rng(0)
+    for discount, outcome in ((0.99, "optimal"), (1 - 1e-12, "optimal as far as rounding lets one see; see bound")):
+        world = exact.world(rng, "random", discount, 1.0)
+        found = solve(world.transition, world.reward, discount, method="policy_iteration", engine=engine)
+        assert found.outcome == outcome
+        assert found.converged
+        relative = float(found.bound / np.abs(found.values).max())
+        assert relative < 1e-11 if discount == 0.99 else 1e-5 < relative < 0.1
+
+
+def test_without_discounting_the_bound_holds_where_every_policy_ends():
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        world = exact.world(rng, "random", 1.0, 1.0)
+        ends = exact.World(world.transition * (1 - 2.0 ** -int(rng.integers(1, 30))), world.reward, 1.0)
+        for way in exact.WAYS:
+            found = exact.examine(ends, way, max_iterations=None if way[0] == "policy_iteration" else 200)
+            assert found is None or found.holds, (way, found)
+        assert exact.examine(ends, exact.WAYS[0]) is not None
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("scale", [1e306, 1.7e308])
+def test_rewards_that_would_add_up_beyond_all_numbers_are_refused(engine, scale):
+    rows = np.full((2, 2, 2), 0.5)
+    with pytest.raises(InputError, match=r"beyond what numbers can hold\. Divide all rewards"):
+        solve(rows, np.full((2, 2), scale), 0.99, engine=engine, method="policy_iteration")
+    found = solve(rows, np.full((2, 2), 1e300), 0.99, engine=engine, method="policy_iteration")
+    np.testing.assert_allclose(found.values, 1e302)
+
+
+@given(SEEDS, st.sampled_from(exact.SHAPES), st.sampled_from(exact.SCALES[1:-1]), st.integers(1, 6))
+def test_a_finite_horizon_is_right_to_the_last_digits(seed, shape, scale, horizon):
+    world = exact.world(np.random.default_rng(seed), shape, 1.0, scale)
+    S, A = world.reward.shape
+    T = [[[Fraction(float(p)) for p in row] for row in rows] for rows in world.transition]
+    R = [[Fraction(float(r)) for r in line] for line in world.reward]
+    values = [Fraction(0)] * S
+    for _ in range(horizon):
+        values = [max(R[s][a] + sum(T[s][a][n] * values[n] for n in range(S)) for a in range(A)) for s in range(S)]
+    found = solve_finite(world.transition, world.reward, 1.0, horizon)
+    largest = horizon * max(abs(r) for line in R for r in line)
+    for v, exactly in zip(found.values[0], values, strict=True):
+        assert abs(Fraction(float(v)) - exactly) <= largest * Fraction(1, 10**13)
+
+
+@pytest.mark.parametrize("regularizer", ["none", "uniform_prior", "least_mse", DEFAULT])
+def test_a_billion_visits_are_counted_and_planned_with(regularizer):
+    """Counts of 10^9 next to counts of 1 and 0; with so much data every regularizer leaves the data alone."""
+    settings = {"magnitude": 1.0} if regularizer == "uniform_prior" else {}
+    counts = np.array([[[10**9, 0], [1, 0]], [[0, 3 * 10**9], [10**9, 10**9]]])
+    found = certeq.plan(Counts(counts), np.array([[1.0, 0.0], [0.5, 0.0]]), 0.9, regularizer=regularizer, **settings)
+    assert found.outcome == "optimal"
+    assert found.policy[0] == 0
+    assert found.values[0] == pytest.approx(10.0, rel=1e-6)
+    assert Counts(counts).visits.sum() == 6 * 10**9 + 1

@@ -1,0 +1,245 @@
+"""``uv run --group test python -m trust`` runs all campaigns and writes docs/trust.md; with names, only those.
+
+What each campaign found is kept in certeq-out/trust.json, so that they can be run one by one; the page is made of all
+that is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+import certeq as package
+from trust import exact, faults, fuzzing, hostile, killing, load, sameness
+from trust.hostile.attempts import attempts
+from trust.launch import limit
+from trust.running import certeq
+
+ROOT = Path(__file__).parents[1]
+KEPT, PAGE = ROOT / "certeq-out" / "trust.json", ROOT / "docs" / "trust.md"
+
+
+@dataclass
+class Row:
+    """One line of the table."""
+
+    what: str
+    tried: int
+    found: str
+    failures: list[str] = field(default_factory=list)
+
+
+def words(counts: dict[str, int]) -> str:
+    """Counts in words."""
+    return ", ".join(f"{number} {what}" for what, number in sorted(counts.items()) if number)
+
+
+def kills(folder: Path) -> Iterator[Row]:
+    """SIGKILL at random moments, and before every change on disk."""
+    rng = np.random.default_rng(0)
+    killing.prepare(folder)
+    for job in killing.JOBS:
+        tally = killing.kill_while_writing(job, folder, rng, 10, exhaust=True)
+        yield Row(f"`{job.name}` killed over its old results", tally.kills, words(tally.found), tally.failures)
+    for workers, times in ((1, 12), (2, 6)):
+        for name, command in (("drawing", killing.FIGURE), ("computing", killing.OTHER_FIGURE)):
+            tally = killing.kill_and_resume(folder, rng, times, command, workers)
+            what = f"`reproduce` killed while {name}, {workers} process{'es' * (workers > 1)}, then resumed"
+            yield Row(what, tally.kills, "in the end the same bytes; " + words(tally.found), tally.failures)
+
+
+def machine_faults(folder: Path) -> Iterator[Row]:
+    """Full disks, quotas, closed folders, Ctrl-C, workers that die."""
+    rng = np.random.default_rng(1)
+    killing.prepare(folder)
+    for name, fault in (
+        ("no file above 2,000 bytes (a quota)", faults.small_files),
+        ("a full disk (tmpfs)", faults.full_disk),
+        ("a folder that takes no files", faults.closed_folder),
+    ):
+        found = {verb: fault(folder, verb) for verb in faults.COMMANDS}
+        tried = {verb: wrong for verb, wrong in found.items() if wrong is not None}
+        yield Row(
+            name, len(tried), "told in words, old files as they were", [wrong for wrong in tried.values() if wrong]
+        )
+    for verb in faults.COMMANDS:
+        tally = faults.tally_stops(folder, verb, rng, 8, faults.timed(folder, verb))
+        yield Row(f"Ctrl-C during `{verb}`", sum(tally.found.values()), words(tally.found), tally.failures)
+    wrong = [faults.kill_a_worker(folder, rng, 3.0) for _ in range(6)]
+    yield Row("a worker process killed in `reproduce --workers 2`", 6, "the next run ends it", [w for w in wrong if w])
+    wrong = [faults.little_memory(folder, megabytes << 20) for megabytes in (600, 900, 1200)]
+    yield Row("`reproduce` with 600, 900, 1,200 MB of memory", 3, "the next run ends it", [w for w in wrong if w])
+
+
+def hostile_files(folder: Path) -> Iterator[Row]:
+    """The corpus, in one process after another and, for tables, each in a process of its own."""
+    kinds: dict[str, list[str]] = {}
+    for name in hostile.CASES:
+        kinds.setdefault(name.partition(":")[0], []).append(name)
+    for kind, names in kinds.items():
+        found = list(attempts(names))
+        slowest = max(attempt.seconds for attempt in found)
+        wrong = [
+            f"{attempt.name}: {attempt.said[-300:]} {attempt.crash[-300:]}" for attempt in found if not attempt.refused
+        ]
+        missing = [] if len(found) == len(names) else [f"only {len(found)} of {len(names)} could be tried"]
+        yield Row(f"hostile: {kind}", len(found), f"all refused; the slowest took {slowest:.1f} s", wrong + missing)
+    peak, wrong, tried = 0, [], [name for name in hostile.CASES if name.startswith(("table:", "counting:", "Minari:"))]
+    for name in tried:
+        with tempfile.TemporaryDirectory() as place:
+            ended = certeq(*hostile.made(name, Path(place)), cwd=Path(place), memory=hostile.MEMORY)
+            peak = max(peak, ended.peak)
+            wrong += [] if ended.code == 2 and ended.told else [f"{name}: {ended}"]
+    told = f"within 4 GiB of address space; at most {peak / 2**20:,.0f} MiB were used"
+    yield Row("hostile tables, each in a process of its own", len(tried), told, wrong)
+
+
+def fuzz(folder: Path) -> Iterator[Row]:
+    """Random values, most of them nearly sound."""
+    limit(memory=16 << 30)
+    for name in fuzzing.TARGETS:
+        found = fuzzing.fuzz(name, 5_000)
+        told = f"{found.tried - found.refused:,} accepted, {found.refused:,} refused in words"
+        yield Row(f"fuzzing: {name}", found.tried, told, [found.failure] if found.failure else [])
+
+
+def numbers(folder: Path) -> Iterator[Row]:
+    """Plans against exact fractions."""
+    rng = np.random.default_rng(2)
+    wrong: dict[str, list[str]] = {"-".join(way): [] for way in exact.WAYS}
+    tried = dict.fromkeys(wrong, 0)
+    early = dict.fromkeys(wrong, 0)
+    for _ in range(2_000):
+        shape, discount = str(rng.choice(exact.SHAPES)), float(rng.choice(exact.DISCOUNTS))
+        world = exact.world(rng, shape, discount, float(rng.choice(exact.SCALES)))
+        for way in exact.WAYS:
+            name = "-".join(way)
+            found = exact.examine(world, way, None if way[0] == "policy_iteration" else 300)
+            if found is not None:
+                tried[name] += 1
+                early[name] += found.outcome != "optimal"
+                wrong[name] += [] if found.finite and found.holds else [f"{shape}, {discount}: {found}"]
+    for name, failures in wrong.items():
+        yield Row(
+            f"bounds of `{name}`", tried[name], f"all hold; {early[name]} plans say that they are not precise", failures
+        )
+
+
+def same(folder: Path) -> Iterator[Row]:
+    """Same bytes under other conditions."""
+    for name in sameness.COMMANDS:
+        wrong = sameness.differences(name, folder)
+        yield Row(
+            f"`{name}` with other threads, processes, orders of sets", len(sameness.CONDITIONS), "same bytes", wrong
+        )
+    found = sameness.differences("learn", folder, sameness.BLAS)
+    told = f"not promised: {len(found)} of 8 files differ in last digits" if found else "same bytes here, not promised"
+    yield Row("`learn` with other threads for linear algebra", len(sameness.BLAS), told)
+
+
+def heavy_load(folder: Path) -> Iterator[Row]:
+    """Many calls, many processes, a cluster in use."""
+    used = load.learn_often(1_000)
+    growth = used.growth()
+    told = f"{growth:+,.0f} bytes a call; {used.later() / 2**20:+.1f} MiB from call 250 to call 1,000"
+    yield Row("`learn` in one process, 1,000 times", 1_000, told, [told] if growth > 5_000 else [])
+    killing.prepare(folder)
+    (folder / "out").mkdir()
+    wrong = load.apply_at_once(folder, 64)
+    yield Row("`apply` processes at once, on one policy, twice", 64, "the same bytes from each", wrong)
+    wrong, slopes = load.soak(folder, 15)
+    told = (
+        f"same bytes each time; workers {', '.join(f'{slope / 2**20:+.2f}' for slope in slopes.values())} MiB a round"
+    )
+    yield Row("rounds of `count` and `reproduce` on one cluster", 15, told, wrong)
+
+
+CAMPAIGNS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    "kills": kills,
+    "faults": machine_faults,
+    "hostile": hostile_files,
+    "fuzz": fuzz,
+    "numbers": numbers,
+    "same": same,
+    "load": heavy_load,
+}
+
+
+def run(name: str) -> None:
+    """Run a campaign, tell each line as it comes, and keep what was found."""
+    begun, rows = time.monotonic(), []
+    with tempfile.TemporaryDirectory() as place:
+        for row in CAMPAIGNS[name](Path(place)):
+            rows.append(row)
+            print(f"{name}: {row.what}: {row.tried:,} tried, {row.found}; {len(row.failures)} failures", flush=True)
+            for failure in row.failures[:3]:
+                print(f"    {failure[:1000]}", flush=True)
+        shutil.rmtree(place, ignore_errors=True)
+        Path(place).mkdir()
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    kept[name] = {"seconds": round(time.monotonic() - begun), "rows": [asdict(row) for row in rows], "on": on()}
+    KEPT.parent.mkdir(exist_ok=True)
+    KEPT.write_text(json.dumps(kept, indent=1))
+
+
+def on() -> dict[str, str]:
+    """What it was run with."""
+    return {
+        "certeq": package.__version__,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "cores": str(os.cpu_count()),
+    }
+
+
+def page() -> str:
+    """The table as a page."""
+    kept = json.loads(KEPT.read_text())
+    lines = [HEAD.strip(), ""]
+    tried = failed = 0
+    for name in CAMPAIGNS:
+        if name not in kept:
+            continue
+        about = (CAMPAIGNS[name].__doc__ or "").strip()
+        lines += [f"## {about}", "", "| what | tried | found | failures |", "|---|---:|---|---:|"]
+        for row in kept[name]["rows"]:
+            tried, failed = tried + row["tried"], failed + len(row["failures"])
+            lines.append(f"| {row['what']} | {row['tried']:,} | {row['found']} | {len(row['failures'])} |")
+        used = kept[name]["on"]
+        where = f"certeq {used['certeq']}, Python {used['python']}, {used['system']} on {used['cores']} cores"
+        lines += ["", f"`python -m trust {name}`, {kept[name]['seconds']:,} s, {where}.", ""]
+        lines += [f"- failed: {failure[:300]}" for row in kept[name]["rows"] for failure in row["failures"][:5]]
+    lines.insert(2, f"**{tried:,} attempts, {failed} failures.**\n")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+HEAD = """
+# What was tried to break it
+
+Each line says what was done to certeq, how often, and what was found. A failure would be a traceback that people see, a
+process that hangs, a file that is lost or torn, a bound that does not hold, or bytes that differ. The promises are in
+[security.md](security.md); the tests in `tests/trust` try the same things at a smaller scale each time. All of it is
+made by `uv run --group test python -m trust`.
+"""
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or list(CAMPAIGNS)
+    for campaign in chosen:
+        if len(chosen) == 1:
+            run(campaign)
+        else:  # each in a process of its own, so that none inherits another's limits
+            subprocess.run([sys.executable, "-m", "trust", campaign], cwd=ROOT, check=True)
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"Written: {PAGE.relative_to(ROOT)}")
