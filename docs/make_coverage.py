@@ -19,7 +19,7 @@ BEST = ": the advised action is best as often as claimed"
 def main(folder: Path) -> None:
     """Write the page and copy the picture."""
     run = json.loads((folder / "coverage" / "verdicts.json").read_text(encoding="utf-8"))
-    beside = HERE / "coverage"
+    beside = HERE / "coverage-pictures"
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir()
     shutil.copy(folder / "coverage" / run["files"]["svg"], beside / "coverage.svg")
@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
         "|---|---|---|",
         *(f"| {verdict['outcome']} | {verdict['claim']} | {verdict['measured']} |" for verdict in told),
         "",
-        f"![{run['alt']}](coverage/coverage.svg)",
+        f"![{run['alt']}](coverage-pictures/coverage.svg)",
         "",
         "## Coverage of 90 % intervals",
         "",

@@ -82,10 +82,10 @@ class Plan:
 
     @property
     def precise(self) -> bool:
-        """Whether the bound is small beside the values; next to a discount of one, rounding alone may forbid that."""
-        return bool(
-            (self.bound <= PRECISE * np.abs(self.values).max(axis=-1, initial=0) + TINY * self.bound.size).all()
-        )
+        """Whether the bound is small beside values and rewards; next to a discount of one, rounding may forbid that."""
+        earned = np.abs(self.problem.reward).max(axis=(-2, -1), initial=0)
+        scale = np.maximum(np.abs(self.values).max(axis=-1, initial=0), earned)
+        return bool((self.bound <= PRECISE * scale + TINY * self.bound.size).all())
 
     @property
     def outcome(self) -> str:
