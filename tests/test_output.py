@@ -5,6 +5,7 @@ import io
 import json
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,31 @@ def test_a_rename_that_fails_half_way_leaves_nothing_new_behind(tmp_path, monkey
     with pytest.raises(InputError, match=r"Could not write .*b\.txt"):
         write_files({tmp_path / "a.txt": "new", tmp_path / "b.txt": "new"}, force=True)
     assert everything(tmp_path) == {"a.txt": b"old"}
+
+
+def test_a_folder_that_another_run_takes_away_is_made_again(tmp_path, monkeypatch):
+    """Many runs that begin at once try whether the folder can be written to, and take it away again if they made it."""
+    make, taken = tempfile.mkdtemp, []
+
+    def late(**given):
+        if len(taken) < 3:
+            taken.append(given["dir"])
+            Path(given["dir"]).rmdir()
+        return make(**given)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", late)
+    write_files({tmp_path / "deep" / "out" / "a.txt": "new"})
+    assert len(taken) == 3
+    assert (tmp_path / "deep" / "out" / "a.txt").read_text() == "new"
+
+
+def test_a_folder_that_is_always_taken_away_is_an_error_in_words(tmp_path, monkeypatch):
+    def never(**given):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", never)
+    with pytest.raises(InputError, match="other runs keep removing the folder"):
+        write_files({tmp_path / "out" / "a.txt": "new"})
 
 
 def test_text_that_cannot_be_written_leaves_nothing_behind(tmp_path):

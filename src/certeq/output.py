@@ -114,8 +114,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.made = [above for above in (folder, *folder.parents) if not above.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
-        self.aside = Path(tempfile.mkdtemp(prefix=PART, dir=folder))
+        self.aside = _aside(folder)
         self.new, self.old = self.aside / "new", self.aside / "old"
         self.moved: list[tuple[str, bool]] = []  # (name, whether there was such a file before)
         self.new.mkdir()
@@ -182,6 +181,15 @@ class Stage:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+
+def _aside(folder: Path) -> Path:
+    """Make a folder to write in, and the folder that it lies in; runs that end meanwhile may take an empty one away."""
+    for _ in range(1000):
+        with contextlib.suppress(FileNotFoundError):
+            folder.mkdir(parents=True, exist_ok=True)
+            return Path(tempfile.mkdtemp(prefix=PART, dir=folder))
+    raise FileNotFoundError(2, "other runs keep removing the folder")
 
 
 def _unwritable(path: Path, error: OSError | UnicodeEncodeError) -> InputError:
