@@ -7,10 +7,16 @@ numbers, whole numbers with rewards to be added up, and labels that are text. Ea
 They take turns and are compared within a round, by the clock and by the processor time of all their threads, which
 other programs on the machine disturb less. Then each works once alone in a new process, which tells its peak memory,
 and once more with a quarter of the rows.
+
+    uv run --group bench python -m benchmarks.counting scaling
+
+counts from one million to a hundred million rows, each in a new process, and writes time and peak memory to
+``counting-scaling.csv`` beside this file.
 """
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 import tempfile
@@ -27,6 +33,7 @@ import scipy.sparse as sp
 from certeq.counting import Tallied, count
 
 S, A, SUCCESSORS, GROUP, ROUNDS = 10_000, 5, 20, 1 << 20, 5
+SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
 NAMES = ("state", "action", "next_state")
 Cells = tuple[np.ndarray, np.ndarray]  # sorted keys, counts
 
@@ -188,17 +195,58 @@ def compare(job: str, rows: int, folder: Path) -> None:
         print(f"| {name} | {seconds} | {times} | {spread} | {by_work} | {peaks} |", flush=True)
 
 
+def scaling() -> None:
+    """Count ever more rows, each in a process of its own, and write the table."""
+    found = []
+    for rows in SIZES:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "rows.parquet"
+            write(file, rows, reward=True, text=False)
+            command = [sys.executable, "-m", "benchmarks.counting", "--measure", str(file)]
+            measured = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+            found.append((rows, round(file.stat().st_size / 1e6, 1), *map(float, measured)))
+            print(found[-1], flush=True)
+    with Path(__file__).with_name("counting-scaling.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["rows", "file_megabytes", "seconds", "processor_seconds", "peak_megabytes"])
+        writer.writerows(found)
+    x, y = np.log([row[0] for row in found]), np.log([[row[3], row[4]] for row in found])
+    time, memory = np.polyfit(x, y, 1)[0]
+    print(f"Log-log slopes in rows: processor time {time:.2f}, peak memory {memory:.2f}.")
+
+
+def measure(path: Path) -> None:
+    """Count a file three times in this process; the time is the least, the memory the peak."""
+    times = []
+    for _ in range(3):
+        begun, start = perf_counter(), process_time()
+        count(path, fingerprint=False)
+        times.append((perf_counter() - begun, process_time() - start))
+    clock, processor = np.min(times, axis=0)
+    print(f"{clock:.3f} {processor:.3f} {peak()}")
+
+
+def peak() -> int:
+    """Peak memory of this process in MB."""
+    about = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) >> 10 for line in about if line.startswith("VmHWM"))
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["scaling"]:
+        return scaling()
+    if sys.argv[1:2] == ["--measure"]:
+        return measure(Path(sys.argv[2]))
     if sys.argv[1:2] == ["--alone"]:
         job, name, path = sys.argv[2:]
         JOBS[job][name](Path(path))
-        about = Path("/proc/self/status").read_text().splitlines()
-        print(next(int(line.split()[1]) >> 10 for line in about if line.startswith("VmHWM")))
-        return
+        print(peak())
+        return None
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000_000
     for job in JOBS:
         with tempfile.TemporaryDirectory() as folder:
             compare(job, rows, Path(folder))
+    return None
 
 
 if __name__ == "__main__":

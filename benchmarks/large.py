@@ -39,12 +39,14 @@ WORLDS = ("garnet", "local")
 TUNED = {"garnet": 5, "local": 100}  # partial sweeps with which QuantEcon is about fastest in each world
 HERE = Path(__file__).parent
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+MIDDLE = 100_000
 WIDTHS = (3, 10, 30)  # successors, at 100,000 states
+CHOICES = (2, 4, 8)  # actions, at 100,000 states
 
 Run = Callable[[], Any]
 
 
-def world(S: int, kind: str, K: int = SUCCESSORS) -> tuple[SparseRows, np.ndarray]:
+def world(S: int, kind: str, K: int = SUCCESSORS, A: int = A) -> tuple[SparseRows, np.ndarray]:
     """Rows and rewards, filled in part by part; nothing is as large as the result but the result."""
     rng, n = np.random.default_rng(0), S * A
     columns, chances = np.empty((n, K), dtype=np.int32), np.empty((n, K))
@@ -64,7 +66,7 @@ def world(S: int, kind: str, K: int = SUCCESSORS) -> tuple[SparseRows, np.ndarra
 def with_prior(rows: SparseRows) -> Mixture:
     """A uniform prior, with weights as if pairs had been visited from never to fifty times."""
     S = rows.s_axis
-    visits = np.random.default_rng(1).integers(50, size=(S, A))
+    visits = np.random.default_rng(1).integers(50, size=(S, rows.a_axis))
     return Mixture(rows, 2 / (2 + visits), Rows(np.full((1, 1, S), 1 / S)))
 
 
@@ -222,10 +224,10 @@ def solves() -> None:
 # ---- how cost grows ----
 
 
-def measure(kind: str, S: int, K: int, prior: bool) -> dict[str, Any]:
+def measure(kind: str, S: int, K: int, actions: int, prior: bool) -> dict[str, Any]:
     """Plan three times in this process; the time is the least, the memory the peak of all that happened here."""
-    solve(*world(12_000, kind, K), DISCOUNT)  # compiles
-    rows, reward = world(S, kind, K)
+    solve(*world(12_000, kind, K, actions), DISCOUNT)  # compiles
+    rows, reward = world(S, kind, K, actions)
     matrix = rows.matrix
     csr = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
     base, model = _resident(), with_prior(rows) if prior else rows
@@ -240,6 +242,7 @@ def measure(kind: str, S: int, K: int, prior: bool) -> dict[str, Any]:
         "world": kind,
         "prior": prior,
         "states": S,
+        "actions": actions,
         "non_zeros": matrix.nnz,
         "seconds": round(min(clock), 4),
         "processor_seconds": round(min(processor), 4),
@@ -256,8 +259,9 @@ def _resident() -> int:
 
 def scaling(path: Path = HERE / "large-scaling.csv") -> list[dict[str, Any]]:
     """Measure every size in a process of its own, and write the table."""
-    cases = [(kind, S, SUCCESSORS, prior) for kind in WORLDS for prior in (False, True) for S in SIZES]
-    cases += [(kind, 100_000, K, False) for kind in WORLDS for K in WIDTHS if K != SUCCESSORS]
+    cases = [(kind, S, SUCCESSORS, A, prior) for kind in WORLDS for prior in (False, True) for S in SIZES]
+    cases += [(kind, MIDDLE, K, A, False) for kind in WORLDS for K in WIDTHS if K != SUCCESSORS]
+    cases += [(kind, MIDDLE, SUCCESSORS, choices, False) for kind in WORLDS for choices in CHOICES if choices != A]
     rows = []
     for case in cases:
         command = [sys.executable, "-m", "benchmarks.large", "measure", json.dumps(case)]
@@ -274,14 +278,20 @@ def scaling(path: Path = HERE / "large-scaling.csv") -> list[dict[str, Any]]:
 def slopes(rows: list[dict[str, Any]]) -> str:
     """Log-log slopes: by how many powers of the size cost grows."""
     lines = ["| | processor time | memory |", "|---|---:|---:|"]
+    usual = SUCCESSORS * A * MIDDLE
     for kind in WORLDS:
         for prior in (False, True):
             chosen = [row for row in rows if (row["world"], row["prior"]) == (kind, prior)]
-            by_state = [row for row in chosen if row["non_zeros"] == row["states"] * A * SUCCESSORS]
+            by_state = [
+                row for row in chosen if row["actions"] == A and row["non_zeros"] == row["states"] * A * SUCCESSORS
+            ]
             lines.append(_slope(f"{kind}{', with a uniform prior' if prior else ''}: states", by_state, "states"))
             if not prior:
-                by_width = [row for row in chosen if row["states"] == 100_000]
-                lines.append(_slope(f"{kind}: non-zeros of 100,000 states", by_width, "non_zeros"))
+                middle = [row for row in chosen if row["states"] == MIDDLE]
+                by_width = [row for row in middle if row["actions"] == A]
+                by_choice = [row for row in middle if row["actions"] != A or row["non_zeros"] == usual]
+                lines.append(_slope(f"{kind}: successors of 100,000 states", by_width, "non_zeros"))
+                lines.append(_slope(f"{kind}: actions of 100,000 states", by_choice, "actions"))
     return "\n".join(lines)
 
 

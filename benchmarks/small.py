@@ -58,6 +58,9 @@ def main() -> None:
         Contender("NumPy, batched, what is done dropped", lambda: batched(peers.dropping, *work)),
         Contender("NumPy, batched", lambda: batched(peers.plain, *work)),
     ]
+    in_jax = peers.jax_batched()
+    if in_jax is not None:
+        contenders.append(Contender("JAX, batched", lambda: batched(in_jax, *work)))
     for name, solver in peers.installed().items():
         contenders.append(Contender(name, lambda solver=solver: looped(solver, *part), LOOPED / MDPS))
 
