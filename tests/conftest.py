@@ -4,9 +4,13 @@
 """
 
 import os
+import signal
 
 from hypothesis import settings
 
 settings.register_profile("default", deadline=None, max_examples=50, derandomize=bool(os.environ.get("CI")))
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell lets what it runs in the background ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,7 +2,8 @@
 
 Everything is written straight from the mathematics: plain loops over states, actions and outcomes, numpy only to hold
 arrays, nothing imported from certeq. Where the printed paper slips, the docstring says so and the twin is the corrected
-formula (the printed one has a name of its own if a test needs it).
+formula (the printed one has a name of its own if a test needs it). It is one file, longer than others here, so that the
+paper's mathematics can be read from top to bottom in one place.
 
 Conventions
     T        (S, A, S) transition probabilities. A row may sum to less than 1: the missing mass is "the episode ends".

@@ -63,6 +63,17 @@ def test_sizes_are_the_largest_numbers_seen_unless_said():
     assert said.unvisited[5:].all()
 
 
+def test_a_batch_is_not_contradicted():
+    batch = Batch([0, 1], [0, 0], [1, 0], 2, 1)
+    assert tally(batch, n_states=2, n_actions=1).visits.tolist() == [[1], [1]]
+    with pytest.raises(InputError, match="n_states is 5, but the batch has 2"):
+        tally(batch, n_states=5)
+    with pytest.raises(InputError, match="n_actions is 2, but the batch has 1"):
+        tally(batch, n_actions=2)
+    with pytest.raises(InputError, match="give either a batch or three columns"):
+        tally(batch, [0, 0], [1, 0])
+
+
 def test_no_rows_are_fine_when_the_sizes_are_said_and_an_error_otherwise():
     empty = tally([], [], [], n_states=2, n_actions=2)
     assert empty.unvisited.all()

@@ -282,7 +282,7 @@ def test_new_rows_without_a_column_are_told_which():
 def test_a_missing_value_is_named_with_its_row_and_how_many_more():
     with pytest.raises(InputError, match=r"Row 2 \(counting from 1.*'x' is missing, and 1 further row of this"):
         fit({"x": [1.5, np.nan, None]})
-    with pytest.raises(InputError, match="'x' is missing, and 2 further rows"):
+    with pytest.raises(InputError, match=r"'x' is missing, and 2 further rows.* others with state= \(--state\)"):
         fit({"x": ["", " ", None]})
 
 
@@ -294,6 +294,8 @@ def test_numbers_with_a_word_among_them_are_refused_unless_called_labels():
         fit(table)
     with pytest.raises(InputError, match="'oops', but quantile needs numbers"):
         fit(table, {"x": "quantile:2"})
+    with pytest.raises(InputError, match=r"--bins 'Age \[y\]=labels'"):
+        fit({"Age [y]": table["x"]})
     assert fit(table, {"x": "labels"}).names == ("1", "2", "3", "oops")
     assert fit({"x": ["a", "b", "3"]}).names == ("3", "a", "b")
 

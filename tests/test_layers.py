@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,27 @@ def test_imports_go_only_downward(room):
 )
 def test_every_way_to_import_is_seen(line):
     assert set(imported_rooms(line)) & {"cli", "certainty"}
+
+
+def imported_at_once(path, modules):
+    """Modules of certeq that a file needs before it is ready, itself not counted; what functions import comes later."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom):
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            yield from inner & modules or {node.module} & modules
+        elif isinstance(node, ast.Import):
+            yield from {alias.name for alias in node.names} & modules
+
+
+def test_no_module_needs_itself_to_be_ready():
+    paths = {
+        ".".join(["certeq", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__"): path
+        for path in ROOT.rglob("*.py")
+    }
+    needs = {name: set(imported_at_once(path, set(paths))) - {name} for name, path in paths.items()}
+    assert sum(map(len, needs.values())) > 300
+    order = list(TopologicalSorter(needs).static_order())  # raises where there is a circle, and names it
+    assert order.index("certeq.errors") < order.index("certeq.kernel") < order.index("certeq.cli")
 
 
 def test_importing_certeq_loads_nothing_heavy():

@@ -6,15 +6,18 @@ import json
 import os
 import stat
 import tempfile
+import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from certeq import InputError
-from certeq.output import check_free, csv_text, json_text, write_files
+from certeq.output import check_free, csv_text, fingerprint, json_text, keep, recall, write_files
 
 
 def everything(folder):
@@ -188,3 +191,88 @@ def test_json_is_for_people_and_has_only_numbers_that_json_has():
     for number in (float("nan"), float("inf")):
         with pytest.raises(ValueError, match="Out of range"):
             json_text({"x": number})
+
+
+# ---- work that goes on where it was stopped ----
+
+ARRAYS = {"whole": np.arange(6).reshape(2, 3), "none": np.zeros((0, 4)), "odd": np.array([np.nan, -0.0, 1e-320])}
+
+
+def test_what_is_kept_comes_back_to_the_bit_and_only_for_the_same_task(tmp_path):
+    about = {"task": "x", "rows": [1, 2], "name": "größe"}
+    assert recall(tmp_path, about) is None
+    keep(tmp_path, about, ARRAYS)
+    found = recall(tmp_path, about)
+    assert set(found) == set(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
+        assert found[name].tobytes() == array.tobytes()
+    for other in ({"task": "y"}, about | {"rows": [1, 3]}, about | {"more": 1}):
+        assert recall(tmp_path, other) is None
+    keep(tmp_path, about, {"whole": np.ones(2)})
+    assert recall(tmp_path, about)["whole"].tolist() == [1, 1]
+
+
+def test_what_another_version_kept_is_not_taken(tmp_path, monkeypatch):
+    keep(tmp_path, {"task": 1}, ARRAYS)
+    monkeypatch.setattr("certeq.__version__", "99")
+    assert recall(tmp_path, {"task": 1}) is None
+
+
+def test_no_single_byte_that_changes_goes_unnoticed(tmp_path):
+    keep(tmp_path, {"task": 1}, {"x": np.arange(10.0)})
+    (path,) = tmp_path.iterdir()
+    data, rng = path.read_bytes(), np.random.default_rng(0)
+    for at in rng.choice(len(data), size=150, replace=False):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0x5A]) + data[at + 1 :])
+        found = recall(tmp_path, {"task": 1})
+        assert found is None or found["x"].tolist() == list(range(10))  # a date in the archive may be another
+    for length in rng.choice(len(data), size=50, replace=False):
+        path.write_bytes(data[:length])
+        assert recall(tmp_path, {"task": 1}) is None
+
+
+def test_objects_are_neither_kept_nor_taken(tmp_path):
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        keep(tmp_path, {"task": 1}, {"x": np.array([print], dtype=object)})
+    keep(tmp_path, {"task": 1}, {})
+    (path,) = tmp_path.iterdir()
+    with zipfile.ZipFile(path, "a") as archive:
+        held = io.BytesIO()
+        np.save(held, np.array([{}], dtype=object), allow_pickle=True)
+        archive.writestr("x.npy", held.getvalue())
+    assert recall(tmp_path, {"task": 1}) is None
+
+
+@dataclass(frozen=True)
+class Thing:
+    one: object
+    two: object = None
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
+NESTED = st.recursive(
+    PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+)
+
+
+@given(NESTED, NESTED)
+def test_different_things_have_different_fingerprints(one, other):
+    alike = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    assert (fingerprint(one) == fingerprint(other)) == alike
+    assert fingerprint(Thing(one)) != fingerprint(Thing(None, one)) or one is None
+
+
+def test_arrays_are_told_apart_by_numbers_shapes_and_types():
+    table = np.arange(6)
+    things = [
+        *(table, table.reshape(2, 3), table.reshape(3, 2), table.astype(np.int32), table.astype(float), table + 1),
+        *(sp.csr_array(table.reshape(2, 3)), sp.csr_array(table.reshape(3, 2)), table.tolist(), [table], [1, [2]]),
+        *([[1], 2], {"a": [1], "b": [2]}, {"a": [1, 2], "b": []}, np.array(["a", None], dtype=object)),
+        *("1", 1, 1.0, True, None, b"".decode()),
+    ]
+    assert len({fingerprint(thing) for thing in things}) == len(things)
+    assert fingerprint(table[::2]) == fingerprint(table[::2].copy())
+    assert fingerprint(np.float64(0.5)) == fingerprint(0.5)
+    with pytest.raises(InputError, match="a setting of the kind builtin_function_or_method cannot be kept"):
+        fingerprint([print])

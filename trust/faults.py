@@ -137,7 +137,7 @@ def kill_a_worker(folder: Path, rng: np.random.Generator, seconds: float) -> str
     died = False
     deadline = time.monotonic() + 10 * seconds
     while time.monotonic() < deadline:
-        workers = [child for child in children(process.pid) if _spawned(child)]
+        workers = working(process.pid, b"spawn_main")
         if workers:
             time.sleep(float(rng.uniform(0, seconds)))
             with contextlib.suppress(ProcessLookupError):
@@ -167,19 +167,14 @@ def little_memory(folder: Path, memory: int = 900 << 20) -> str:
     return "" if again.code == 0 else f"the same command did not put it in order: {again}"
 
 
-def children(process: int) -> list[int]:
-    """Processes that a process has started."""
-    try:
-        return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _spawned(process: int) -> bool:
-    try:
-        return b"spawn_main" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return False
+def working(process: int, what: bytes) -> list[int]:
+    """Processes that a process has started and whose command says this."""
+    found = []
+    with contextlib.suppress(OSError):
+        for child in Path(f"/proc/{process}/task/{process}/children").read_text().split():
+            if what in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(int(child))
+    return found
 
 
 def tally_stops(folder: Path, verb: str, rng: np.random.Generator, times: int, seconds: float) -> Tally:

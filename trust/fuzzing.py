@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from certeq import Counts, InputError, Policy, examples, learn, plan, read, solve, tally
 from certeq.cli.options import value
 from certeq.counting import Tallied
+from certeq.learned import learn_counts
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import strategies as drawn
@@ -54,6 +55,29 @@ def policy_json() -> Any:
         "reward": [0, 1, 0, 1, 1, 0, 1, 0],
     }
     return json.loads(json.dumps(learn(read(rows, bins={"age": "edges:50"})).policy.to_json()))
+
+
+@cache
+def counts_json() -> Any:
+    """A file of counts as plain values: what it says about itself, and its arrays as lists."""
+    from trust.hostile.counts import sound
+
+    about, arrays = sound()
+    return [about, {name: array.tolist() for name, array in arrays.items()}]
+
+
+def counts_file(about: Any, arrays: Any) -> bytes:
+    """A file of counts with these values, as far as they are arrays of numbers at all."""
+    from certeq.counting.tallied import ARRAYS
+    from trust.hostile.counts import archive, text
+
+    given_: dict[str, np.ndarray] = {"about": text(json.dumps(about))}
+    for name, values in arrays.items() if isinstance(arrays, dict) else ():
+        try:
+            given_[name] = np.array(values, dtype=ARRAYS.get(name))
+        except (ValueError, TypeError, OverflowError):
+            given_[name] = np.zeros(0)
+    return archive(given_)
 
 
 @cache
@@ -133,6 +157,23 @@ def _(spoiled: Any) -> None:
     Policy.from_json(json.loads(json.dumps(policy.to_json())))
 
 
+def _spoiled_counts() -> st.SearchStrategy[Any]:
+    """What a file of counts says about itself or its arrays, either of them spoiled."""
+    about, arrays = counts_json()
+    return st.tuples(drawn.spoiled(about), st.just(arrays)) | st.tuples(st.just(about), drawn.spoiled(arrays))
+
+
+@target("files of counts with a few places spoiled", st.deferred(_spoiled_counts))
+def _(spoiled: Any) -> None:
+    about, arrays = spoiled
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "counts.npz"
+        path.write_bytes(counts_file(about, arrays))
+        found = Tallied.load(path)
+    found.to_bytes()
+    learn_counts(found, reward=np.zeros(found.counts.visits.shape) if found.rewards is None else None)
+
+
 @target("policies applied to any rows", st.tuples(drawn.tables(), st.lists(drawn.SCALARS, max_size=5)))
 def _(given_: Any) -> None:
     table, column = given_
@@ -151,7 +192,11 @@ def _(given_: Any) -> None:
     plan(found, reward if np.ndim(reward) >= 2 else np.zeros(found.visits.shape), discount)
 
 
-@target("rows of three columns", st.tuples(*[st.lists(drawn.NUMBERS, max_size=6)] * 3))
+CODES = st.integers(0, 4) | drawn.NUMBERS
+COLUMNS = st.integers(1, 6).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 4), min_size=n, max_size=n)] * 3))
+
+
+@target("rows of three columns", COLUMNS | st.tuples(*[st.lists(CODES, max_size=6)] * 3))
 def _(given_: Any) -> None:
     tally(*given_)
 

@@ -26,7 +26,7 @@ class Tally:
     @property
     def kills(self) -> int:
         """How many runs were killed."""
-        return sum(number for what, number in self.found.items() if what != "ended before")
+        return sum(self.found[what] for what in ("old", "new", "signed", "went on"))
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ JOBS = (
 )
 FIGURE = ("reproduce", "implied_prior", "--out", "out")
 OTHER_FIGURE = ("reproduce", "equal_counts", "--data-sets", "2", "--out", "out")
+STUDY = ("reproduce", "study", "--data-sets", "2", "--out", "out")
 
 
 def prepare(folder: Path) -> None:

@@ -161,7 +161,17 @@ def tally(
     rows at all are fine when the sizes are said: every pair is then unvisited. A batch of several data sets gives
     counts with one leading axis. ``sparse=None`` keeps one data set sparse when S * A * S is over two million.
     """
-    batch = state if isinstance(state, Batch) else _batch(state, action, next_state, n_states, n_actions)
+    if isinstance(state, Batch):
+        batch = state
+        for name, said, there in (("n_states", n_states, batch.n_states), ("n_actions", n_actions, batch.n_actions)):
+            if said is not None and said != there:
+                raise InputError(
+                    f"{name} is {said!r}, but the batch has {there}. A batch says itself how many there are."
+                )
+        if action is not None or next_state is not None:
+            raise InputError("A batch holds its actions and next states; give either a batch or three columns.")
+    else:
+        batch = _batch(state, action, next_state, n_states, n_actions)
     S, A, D = batch.n_states, batch.n_actions, batch.n_data_sets
     pair = batch.state * A + batch.action
     stays = ~batch.ended

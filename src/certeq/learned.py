@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,14 @@ from certeq.binning import binning_report
 from certeq.certainty import Model, estimate
 from certeq.counts import Counts, tally
 from certeq.discretize import Recipe
-from certeq.display import harmless
+from certeq.display import harmless, number
 from certeq.errors import InputError
-from certeq.planners import FinitePlan, Plan, solve, solve_finite
+from certeq.planners import FinitePlan, Plan, Progress, solve, solve_finite
 from certeq.planners.episodic import check_ends
 from certeq.planners.problem import Problem
 from certeq.policy import Policy
 from certeq.regularizers import DEFAULT, Shrinkage
-from certeq.rewards import Rewards, Sums
+from certeq.rewards import Rewards, Sums, add_up
 from certeq.rewards import estimate as rewards_of
 
 if TYPE_CHECKING:
@@ -72,11 +72,32 @@ class Advised:
     policy: Policy
     summary: Summary
     table: Floats  # (S, A), rewards before the regularizer and the states without advice had their say
+    sums: Sums | None  # what the rewards were estimated from; None when they were known
 
     @property
     def counts(self) -> Counts:
         """Transition counts."""
         return self.model.counts
+
+    @property
+    def rows(self) -> Batch | None:
+        """The rows, where they are still at hand."""
+        return None
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the states."""
+        return self.policy.state_names
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Names of the actions."""
+        return self.policy.action_names
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody stopped the planner, and the plan is what it had by then."""
+        return isinstance(self.plan, Plan) and self.plan.interrupted
 
     def _repr_html_(self) -> str:
         found = self.summary
@@ -94,6 +115,16 @@ class Learned(Advised):
     """Everything `learn` found out, and the rows it was found in."""
 
     batch: Batch
+
+    @property
+    def rows(self) -> Batch:
+        """The rows."""
+        return self.batch
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the states, as the rows have them."""
+        return self.batch.state_names
 
 
 @dataclass(frozen=True)
@@ -125,6 +156,8 @@ def learn(
     reward_by: str = "pair",
     reward_pool: str = "none",
     horizon: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    on_interrupt: str = "raise",
     **settings: Any,
 ) -> Learned:
     """Learn a policy from a batch of rows.
@@ -145,6 +178,8 @@ def learn(
         Estimate rewards by ``pair`` or by ``next_state``, pooled toward ``none``, ``state`` or ``overall``.
     horizon
         Plan for this many decisions instead of for ever: the advice then depends on how many were made.
+    progress, on_interrupt
+        Who is told how planning goes on, and what Ctrl-C does to it: see `certeq.solve`.
     """
     if not isinstance(batch, Batch):
         raise InputError(f"learn takes a Batch, as certeq.read makes one of a table; got {type(batch).__name__}.")
@@ -167,7 +202,8 @@ def learn(
         batch,
     )
     how = {"regularizer": regularizer, "unvisited": unvisited, "min_visits": min_visits, "horizon": horizon}
-    found = _learn(facts, discount, reward, reward_by, reward_pool, settings=settings, **how)
+    watch = {"progress": progress, "on_interrupt": on_interrupt}
+    found = _learn(facts, discount, reward, reward_by, reward_pool, settings=settings, watch=watch, **how)
     return Learned(**{field.name: getattr(found, field.name) for field in fields(found)}, batch=batch)
 
 
@@ -182,6 +218,8 @@ def learn_counts(
     reward_by: str = "pair",
     reward_pool: str = "none",
     horizon: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    on_interrupt: str = "raise",
     **settings: Any,
 ) -> Advised:
     """Learn a policy from counts of rows, as `certeq.counting` makes them; otherwise as `learn`.
@@ -206,7 +244,8 @@ def learn_counts(
         tallied.fingerprint,
     )
     how = {"regularizer": regularizer, "unvisited": unvisited, "min_visits": min_visits, "horizon": horizon}
-    return _learn(facts, discount, reward, reward_by, reward_pool, settings=settings, **how)
+    watch = {"progress": progress, "on_interrupt": on_interrupt}
+    return _learn(facts, discount, reward, reward_by, reward_pool, settings=settings, watch=watch, **how)
 
 
 def _learn(
@@ -221,16 +260,18 @@ def _learn(
     min_visits: Any,
     horizon: Any,
     settings: Mapping[str, Any],
+    watch: Mapping[str, Any],
 ) -> Advised:
     gamma = within("discount", discount, 0, 1)
     if gamma.ndim:
         raise InputError(f"learn takes one discount; got an array of shape {gamma.shape}.")
-    rewards, by_pair = _rewards(facts, reward, reward_by, reward_pool)
+    sums = _sums(facts) if reward is None else None
+    rewards, by_pair = _rewards(facts.counts, sums, reward, reward_by, reward_pool)
     rules: dict[str, Any] = {"unvisited": unvisited, "min_visits": min_visits, "reward": by_pair}
     model = estimate(facts.counts, gamma, regularizer=regularizer, **rules, **settings)
     table = by_pair if rewards is None or rewards.arrival is None else arrival_table(rewards.arrival, model)
     seen = model.reward(table)
-    plan = _plan(model, seen, gamma, horizon, facts.state_names)
+    plan = _plan(model, seen, gamma, horizon, facts.state_names, watch)
     chosen = {
         "discount": float(gamma),
         "regularizer": regularizer,
@@ -245,27 +286,42 @@ def _learn(
     visits = model.counts.visits
     policy = Policy(facts.recipe, facts.action_names, plan.policy, visits, q, chosen, source)
     summary = _summarize(facts, model, plan, policy, chosen)
-    return Advised(model, rewards, seen, plan, policy, summary, table)
+    return Advised(model, rewards, seen, plan, policy, summary, table, sums)
 
 
 def _plan(
-    model: Model, reward: Floats, discount: Floats, horizon: int | None, names: tuple[str, ...]
+    model: Model,
+    reward: Floats,
+    discount: Floats,
+    horizon: int | None,
+    names: tuple[str, ...],
+    watch: Mapping[str, Any],
 ) -> Plan | FinitePlan:
     plan: Plan | FinitePlan
     if horizon is None:
         problem = Problem(model.transition, reward, discount, model.allowed)
         check_ends(problem, names, "Mark the rows that end an episode in a column (done=, --done), set a horizon")
-        plan = solve(model.transition, reward, discount, allowed=model.allowed)
+        plan = solve(model.transition, reward, discount, allowed=model.allowed, **watch)
     else:
         plan = solve_finite(model.transition, reward, discount, horizon, allowed=model.allowed)
     return plan.without_advice(model.stranded)
 
 
-def _rewards(facts: _Facts, known: ArrayLike | None, by: str, pool: str) -> tuple[Rewards | None, Floats]:
+def _sums(facts: _Facts) -> Sums:
+    """What was earned, added up."""
+    if facts.earned is None:
+        raise InputError("The rows have no rewards. Name the reward column, or give a known reward table.")
+    return facts.earned if isinstance(facts.earned, Sums) else add_up(facts.earned)
+
+
+def _rewards(
+    counts: Counts, sums: Sums | None, known: ArrayLike | None, by: str, pool: str
+) -> tuple[Rewards | None, Floats]:
     """Rewards of each pair, ``(S, A)``: known ones, or estimates from the pair's own rows."""
-    if known is not None:
+    if sums is None:
+        assert known is not None
         table = floats("reward", known)
-        pairs = (facts.counts.n_states, facts.counts.n_actions)
+        pairs = (counts.n_states, counts.n_actions)
         if table.shape != pairs:
             raise InputError(f"Known rewards need the shape {pairs}; got {table.shape}.")
         return None, table
@@ -273,9 +329,7 @@ def _rewards(facts: _Facts, known: ArrayLike | None, by: str, pool: str) -> tupl
         raise InputError(f"reward_by is 'pair' or 'next_state'; got {by!r}.")
     if by == "next_state" and pool != "none":
         raise InputError("reward_pool pools rewards by pair; with reward_by='next_state' leave it at 'none'.")
-    if facts.earned is None:
-        raise InputError("The rows have no rewards. Name the reward column, or give a known reward table.")
-    rewards = rewards_of(facts.earned, pool=pool, by_next_state=by == "next_state")
+    rewards = rewards_of(sums, pool=pool, by_next_state=by == "next_state")
     return rewards, rewards.mean
 
 
@@ -341,8 +395,16 @@ def _alerts(
     if chosen["reward"] != "known" and facts.alike:
         alerts.append("Every reward is the same, so no action can be better than another.")
     if isinstance(plan, Plan) and plan.outcome != "optimal":
-        alerts.append(f"Planning {plan.outcome}.")
+        alerts.append(f"Planning {plan.outcome.removesuffix('; see bound')}. {_worth(plan)}")
     return alerts
+
+
+def _worth(plan: Plan) -> str:
+    """What a plan is certified to be worth, in words."""
+    return (
+        f"Its values are within {number(float(plan.bound.max()))} of the best possible ones in this model, and in no "
+        f"state does following the advice lose more than {number(float(plan.loss_bound.max()))}."
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ PATIENCE = 10.0  # seconds for a scheduler to answer
 @contextmanager
 def executor(workers: int = 1, scheduler: str | None = None) -> Iterator[Executor | None]:
     """Open an executor: None (here) for one worker, local processes for several, Dask for a scheduler's address."""
+    check_one(workers, scheduler)
     if scheduler is not None:
         with _cluster(scheduler) as client:
             yield client.get_executor(pure=False)
@@ -33,6 +35,16 @@ def executor(workers: int = 1, scheduler: str | None = None) -> Iterator[Executo
         context = get_context("spawn")
         with _one_thread_each(), ProcessPoolExecutor(workers, mp_context=context, initializer=_follow) as pool:
             yield pool
+
+
+@contextmanager
+def pool(given: Executor | None, workers: int = 1, scheduler: str | None = None) -> Iterator[Executor | None]:
+    """An executor that somebody has opened already, and who will close it; or one of one's own."""
+    if given is not None:
+        yield given
+        return
+    with executor(workers, scheduler) as own:
+        yield own
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,7 @@ def crew(threads: int, workers: int = 1, scheduler: str | None = None) -> Iterat
 
     Work is begun in the order in which it is submitted. Whoever leaves with an exception leaves what was not begun.
     """
+    check_one(workers, scheduler)
     if scheduler is not None:
         with _cluster(scheduler) as client:
             yield Crew(partial(client.submit, pure=False), max(1, sum(client.nthreads().values())))
@@ -66,6 +79,12 @@ def crew(threads: int, workers: int = 1, scheduler: str | None = None) -> Iterat
             for pool in filter(None, (there, here)):
                 pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def check_one(workers: int, scheduler: str | None) -> None:
+    """Refuse to work in two places."""
+    if scheduler is not None and workers > 1:
+        raise InputError("workers= (--workers) is for local processes and scheduler= (--scheduler) for a cluster.")
 
 
 def _resolved(function: Callable[..., Any], given: tuple[Any, ...]) -> Any:
@@ -144,6 +163,7 @@ def _cluster(scheduler: str) -> Iterator[Any]:
     except ImportError:
         raise InputError("--scheduler needs Dask: install certeq[dask].") from None
     dask: Any = distributed  # its functions are not typed
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we tell ourselves who is gone, in words
     _knock(scheduler)
     if scheduler.startswith("tls:"):
         _check_certificates(dask)

@@ -26,6 +26,7 @@ from certeq.output import json_text, write_files
 
 FORMAT = "certeq-policy"
 VERSION = 1
+READABLE = 1_000_000  # action values; with more, line breaks would double the file and take most of the time
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,10 @@ class Policy:
             "data": dict(self.data),
         }
 
+    def to_text(self) -> str:
+        """Write the content of a policy file; what is too long for people to read has no line breaks."""
+        return json_text(self.to_json(), compact=self.action_values.size > READABLE)
+
     @classmethod
     def from_json(cls, value: Any) -> Policy:
         """Read what `to_json` wrote, or say what is wrong with it."""
@@ -192,7 +197,7 @@ class Policy:
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the policy to a file, whole or not at all."""
-        write_files({Path(path): json_text(self.to_json())}, force=force)
+        write_files({Path(path): self.to_text()}, force=force)
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:

@@ -50,6 +50,20 @@ def test_the_same_seed_writes_the_same_files(rows, tmp_path):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
+def test_other_processes_write_the_same_files(rows, tmp_path):
+    for name, workers in (("one", 1), ("two", 2)):
+        assert run(rows, *FEW, "--no-report", "--workers", workers, "--out", tmp_path / name).exit_code == 0
+    for name in ("compare.json", "compare.csv", "compare.svg"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_processes_and_a_cluster_at_once_are_refused(rows, tmp_path):
+    told = run(rows, *FEW, "--workers", 2, "--scheduler", "tcp://127.0.0.1:1", "--out", tmp_path / "out")
+    assert told.exit_code == 2
+    assert "--workers" in told.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_results_that_are_there_are_kept(rows, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "compare.csv").write_text("mine")

@@ -266,9 +266,12 @@ def test_what_cannot_be_learned_from_is_one_paragraph_and_leaves_nothing(refused
 def test_what_is_no_table_is_one_paragraph(refused, file, tmp_path):
     pl.read_csv(file(ROWS)).write_parquet(tmp_path / "whole.parquet")
     cut = file((tmp_path / "whole.parquet").read_bytes()[:-50], "cut.parquet")
+    empty = tmp_path / "empty"
+    empty.mkdir()
     for source, says in (
         ("nowhere.csv", "There is no file"),
-        (tmp_path, "is a folder"),
+        (empty, "There is no Parquet file (.parquet) in"),
+        (tmp_path, "cut.parquet cannot be read"),
         (cut, "cut.parquet"),
         (file(b"\x89PNG\r\n", "x.png"), "of no kind that certeq reads"),
     ):

@@ -6,6 +6,15 @@ import polars as pl
 from certeq import read, tally
 from certeq.rewards import add_up
 
+ROLES = {  # of the columns of `rows`
+    "state": ["ward", "stage"],
+    "next_state": ["next_ward", "next_stage"],
+    "action": ["drug"],
+    "reward": "reward",
+    "done": "done",
+    "truncated": "cut",
+}
+
 
 def in_memory(path, **told):
     """The plain way: read all rows, every column as labels unless said otherwise, then count them."""

@@ -5,21 +5,12 @@ import socket
 
 import numpy as np
 import pytest
-from counted import rows
+from counted import ROLES, rows
 
 from certeq import InputError, places
 from certeq.counting import Tallied, count
 from certeq.learned import learn_counts
 from clusters import two_workers, wait_for
-
-ROLES = {
-    "state": ["ward", "stage"],
-    "next_state": ["next_ward", "next_stage"],
-    "action": ["drug"],
-    "reward": "reward",
-    "done": "done",
-    "truncated": "cut",
-}
 
 
 @pytest.fixture(scope="module")

@@ -5,21 +5,12 @@ import datetime
 import numpy as np
 import polars as pl
 import pytest
-from counted import in_memory, rows, same_counts
+from counted import ROLES, in_memory, rows, same_counts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from certeq import InputError
 from certeq.counting import Tallied, coding, count, dictionaries
-
-ROLES = {
-    "state": ["ward", "stage"],
-    "next_state": ["next_ward", "next_stage"],
-    "action": ["drug"],
-    "reward": "reward",
-    "done": "done",
-    "truncated": "cut",
-}
 
 
 def check(path, told, **how):

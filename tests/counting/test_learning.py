@@ -3,20 +3,11 @@
 import numpy as np
 import polars as pl
 import pytest
-from counted import in_memory, rows
+from counted import ROLES, in_memory, rows
 
 from certeq import InputError, learn
 from certeq.counting import Tallied, count
 from certeq.learned import learn_counts
-
-ROLES = {
-    "state": ["ward", "stage"],
-    "next_state": ["next_ward", "next_stage"],
-    "action": ["drug"],
-    "reward": "reward",
-    "done": "done",
-    "truncated": "cut",
-}
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,11 @@ import docs_pages
 import pytest
 
 ROOT, DOCS = docs_pages.ROOT, docs_pages.DOCS
-PAGES = [*docs_pages.pages(), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md"))]
+PAGES = docs_pages.everything()
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 NAMED = re.compile(r"\]\[([^\]]+)\]")
 DEFINED = re.compile(r"^\[([^\]]+)\]: (\S+)$", re.M)
 INCLUDED = re.compile(r'^--8<-- "([^":]+)(?::(\w+))?"$', re.M)
-
-
-def name_of(path):
-    return str(path.relative_to(ROOT))
 
 
 @cache
@@ -47,22 +43,24 @@ def links(path):
     defined = dict(DEFINED.findall(text))
     inline = re.sub(r"`[^`\n]*`", "", text)
     for name in NAMED.findall(inline):
-        assert name in defined, f"{name_of(path)} has no definition of [{name}]"
+        assert name in defined, f"{docs_pages.name_of(path)} has no definition of [{name}]"
     return [*LINK.findall(inline), *defined.values()]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=docs_pages.name_of)
 def test_every_link_leads_to_a_file_and_a_heading(page):
     for link in links(page):
         if re.match(r"https?://|mailto:", link):
             continue
         target, _, anchor = link.partition("#")
         path = (page.parent / target).resolve() if target else page
-        assert path.exists(), f"{name_of(page)} links to {link}, which is not there"
+        assert path.exists(), f"{docs_pages.name_of(page)} links to {link}, which is not there"
         if page.is_relative_to(DOCS) and path.suffix == ".md":
-            assert path.is_relative_to(DOCS), f"{name_of(page)} links to {link}, which is not on the site"
+            assert path.is_relative_to(DOCS), f"{docs_pages.name_of(page)} links to {link}, which is not on the site"
         if anchor and path.suffix == ".md":
-            assert anchor in anchors(path), f"{name_of(page)} links to {link}; its headings are {sorted(anchors(path))}"
+            assert anchor in anchors(path), (
+                f"{docs_pages.name_of(page)} links to {link}; its headings are {sorted(anchors(path))}"
+            )
 
 
 def listed(nav):

@@ -46,9 +46,9 @@ def literal(P):
     return T, R
 
 
-@pytest.mark.parametrize("name", ["FrozenLake-v1", "CliffWalking-v1", "Taxi-v4"])
+@pytest.mark.parametrize("name", ["FrozenLake", "CliffWalking", "Taxi"])
 def test_toy_text_environments_are_read(name):
-    env = gymnasium.make(name)
+    env = gymnasium.make(max(known for known in gymnasium.registry if known.startswith(f"{name}-v")))
     mdp = from_table(env)
     T, R = literal(env.unwrapped.P)
     np.testing.assert_allclose(mdp.transition.dense(), T, atol=1e-12)

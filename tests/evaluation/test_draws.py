@@ -164,6 +164,16 @@ def test_rewards_by_next_state_are_earned_where_the_drawn_rows_lead():
     np.testing.assert_allclose(reward.mean(axis=0), expected, atol=5 * reward.std() / np.sqrt(len(rows)))
 
 
+def test_rewards_of_pairs_are_drawn_alike_without_the_rows():
+    batch = noisy_batch()
+    told = (estimate(tally(batch)), None, 5)
+    with_rows, without = (
+        draw_models(*told, rewards=rewards_of(batch), batch=given, rng=3).block(0) for given in (batch, None)
+    )
+    for one, other in zip(with_rows, without, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_what_cannot_be_drawn_is_refused_with_a_way_out(monkeypatch):
     with pytest.raises(InputError, match="one data set"):
         draw_models(estimate(random_counts(0, 3, 2, batch=(2,))), np.zeros((3, 2)), 5)
@@ -172,8 +182,8 @@ def test_what_cannot_be_drawn_is_refused_with_a_way_out(monkeypatch):
     with pytest.raises(InputError, match="draws must be"):
         draw_models(model_of(), np.zeros((4, 2)), 0)
     batch = noisy_batch()
-    with pytest.raises(InputError, match="give the batch"):
-        draw_models(estimate(tally(batch)), None, 5, rewards=rewards_of(batch))
+    with pytest.raises(InputError, match="give their batch as well, or estimate rewards by pair"):
+        draw_models(estimate(tally(batch)), None, 5, rewards=rewards_of(batch, by_next_state=True))
     monkeypatch.setattr(draws, "LARGEST", 10)
     with pytest.raises(InputError, match=r"32 numbers, more than the 10 .* fewer states"):
         draw_models(model_of(), np.zeros((4, 2)), 5)

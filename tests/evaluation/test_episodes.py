@@ -58,14 +58,14 @@ def test_simulated_episodes_are_whole_however_the_rows_are_shuffled(seed):
 BROKEN = {
     "a next state that is not the next row's": (
         {"next_state": [2, 2, 0, -1]},
-        r"Row 0 leads to state '2', but .* row 1",
+        r"Row 0 leads to state '2', but .* row 1, .* Gaps in all: 1",
     ),
     "an episode that goes on after its end": (
         {"next_state": [-1, 2, 0, -1]},
         "Row 0 ends the episode, but the next row",
     ),
-    "a step that is missing": ({"time": [0, 2, 0, 1]}, r"times 0 and 2"),
-    "two rows at one time": ({"time": [0, 0, 0, 0]}, r"times 0 and 0"),
+    "a step that is missing": ({"time": [0, 2, 0, 1]}, r"Rows 0 and 1 have times 0 and 2"),
+    "two rows at one time": ({"time": [0, 0, 0, 0]}, r"Rows 2 and 3 have times 0 and 0"),
 }
 
 

@@ -99,8 +99,25 @@ def test_what_is_sent_to_workers_can_be_sent_and_carries_no_names():
         reward=plain.reward, episode=plain.episode, state_names=("Ann", "Bob", "Cy"),
     )  # fmt: skip
     bootstrap(learn(named, discount=0.9), 3, executor=Executor())
-    _, [(_, batch, _, _)] = sent
-    assert batch.state_names == ("0", "1", "2")
+    work, [_] = sent
+    case, batch, *_ = work.args
+    assert batch.state_names == case.state_names == ("0", "1", "2")
+    assert b"Bob" not in pickle.dumps(sent)
+
+
+def test_replicates_are_shared_out_in_the_same_blocks_whoever_works():
+    sizes = []
+
+    class Executor:
+        def map(self, work, *columns):
+            jobs = list(zip(*columns, strict=False))
+            sizes.append([len(seeds) for *_, seeds in jobs])
+            return [work(*job) for job in jobs]
+
+    learned = learn(logged(5), discount=0.9)
+    for replicates in (5, 200, 1000):
+        bootstrap(learned, replicates, executor=Executor())
+    assert sizes == [[5], [8] * 25, [32] * 31 + [8]]
 
 
 def test_shares_and_intervals_are_those_of_the_replicates():
@@ -148,3 +165,44 @@ def test_a_replicate_that_cannot_end_says_that_it_was_a_replicate():
     batch = Batch([0, 0], [0, 0], [0, -1], 1, 1, reward=np.ones(2), episode=np.array([0, 1]))
     with pytest.raises(InputError, match=r"^In a data set drawn anew: With discount 1"):
         bootstrap(learn(batch, discount=1.0, regularizer="none"), 20)
+
+
+def test_stopped_half_way_it_goes_on_with_what_is_missing_to_the_same_bits(monkeypatch, tmp_path):
+    learned = learn(logged(5, episodes=20), discount=0.9)
+    monkeypatch.setattr(room, "ROOM", 7 * 18)  # seven replicates to a block
+    whole, again, seen = bootstrap(learned, 30, rng=2), room._learn_again, []
+
+    def stop(*given):
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        seen.append(len(given[-1]))
+        return again(*given)
+
+    monkeypatch.setattr(room, "_learn_again", stop)
+    with pytest.raises(KeyboardInterrupt):
+        bootstrap(learned, 30, rng=2, resume=tmp_path / "kept")
+    assert len(list((tmp_path / "kept").glob("kept-*.npz"))) == 3
+    seen[:] = seen[:1]  # two more may be done
+    found = bootstrap(learned, 30, rng=2, resume=tmp_path / "kept")
+    assert seen == [7, 7, 2]
+    for name in ("policies", "values", "claimed"):
+        assert getattr(found, name).tobytes() == getattr(whole, name).tobytes()
+    third = bootstrap(learned, 30, rng=2, resume=tmp_path / "kept")  # in which a fourth would be stopped
+    assert third.values.tobytes() == whole.values.tobytes()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"discount": 0.8}, {"regularizer": "none"}, {"min_visits": 2}, {"reward_pool": "state"}, {"rng": 3}],
+    ids=str,
+)
+def test_what_was_kept_of_other_settings_or_seeds_is_not_taken(tmp_path, other):
+    batch, seed = logged(5, episodes=20), other.pop("rng", 2)
+    bootstrap(learn(batch, discount=0.9), 5, rng=2, resume=tmp_path)
+    learned = learn(batch, **({"discount": 0.9} | other))
+    found, right = bootstrap(learned, 5, rng=seed, resume=tmp_path), bootstrap(learned, 5, rng=seed)
+    assert found.values.tobytes() == right.values.tobytes()
+    assert len(list(tmp_path.iterdir())) == 2
+    other_rows = learn(logged(6, episodes=20), discount=0.9)
+    bootstrap(other_rows, 5, rng=2, resume=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3

@@ -7,7 +7,8 @@ from certeq import REGULARIZERS, InputError, environment, learn, sampling
 from certeq.batch import Batch
 from certeq.certainty import estimate
 from certeq.evaluation.posterior import Posterior
-from certeq.inquiry.compare import RECORDED, Comparison, Entry, _expected_error, _split, compare
+from certeq.inquiry.compare import _expected_error, _split, compare
+from certeq.inquiry.comparison import RECORDED, Comparison, Entry
 
 WHICH = ["evidence", "none", "discount", "uniform_prior", "value_aware"]
 

@@ -110,6 +110,9 @@ def test_some_states_alone_have_the_numbers_they_have_among_all():
     one = fragility(learned, states=[asked[-1], asked[-1]])
     assert np.flatnonzero(one.asked).tolist() == [asked[-1]]
     assert (one.against[asked[-1]], one.favor[asked[-1]]) == (every.against[asked[-1]], every.favor[asked[-1]])
+    assert f"of 1 state asked about (there is a choice in {len(asked)})" in one.lines()[0]
+    assert one.line(asked[0]) == "This state was not asked about."
+    assert fragility(learned, states=[]).lines() == [f"No state was asked about; in {len(asked)} there is a choice."]
 
 
 def test_sparse_counts_have_the_numbers_of_dense_ones():

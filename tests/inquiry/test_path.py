@@ -45,6 +45,14 @@ def test_a_breakpoint_is_where_the_values_cross():
     assert found.policy_at(0.6 + 1e-9).tolist() == [GO]
 
 
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-10])
+def test_closing_in_takes_fewer_plans_than_halving_and_keeps_the_tolerance(tolerance):
+    found = path(learn(stop_or_go(), discount=0.9), "planning_discount", points=10, tolerance=tolerance)
+    halvings = np.ceil(np.log2(0.1 / tolerance))
+    assert found.plans - 10 < halvings or tolerance == 1e-3
+    assert abs(found.knots - 0.6) <= tolerance / 2
+
+
 @given(SEEDS, st.sampled_from(["strength", "planning_discount"]), st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_the_advice_at_any_value_is_what_is_planned_there(seed, along, shares):
     learned = learn(logged(seed), discount=0.9)

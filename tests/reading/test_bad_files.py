@@ -290,6 +290,22 @@ def test_odd_but_honest_files_are_read(file):
         read(file(gaps))
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ('"the ""state"""', 'the "state"'),
+        ('"""a"", or ""b"""', '"a", or "b"'),
+        ('"two ""lines""\nof it"', 'two "lines"\nof it'),
+        ('""""', '"'),
+    ],
+)
+def test_a_quotation_mark_that_is_doubled_in_the_header_is_one(file, written, name):
+    assert list(columns(file(ROWS.replace("state", written, 1)))) == ["episode", "time", name, "action", "reward"]
+    assert read(file(ROWS.replace("state", written, 1)), state=name).state_names == ("A", "B")
+    german = ROWS.replace("state", written.replace(",", ";"), 1).replace(",", ";")
+    assert name.replace(",", ";") in columns(file("\ufeff" + german))
+
+
 def test_columns_opens_a_table_as_it_is(file):
     table = columns(file(ROWS))
     assert list(table) == ["episode", "time", "state", "action", "reward"]

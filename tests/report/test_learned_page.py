@@ -65,6 +65,19 @@ def test_words_come_first_and_tell_what_is_advised_on_what_and_how_sure(found, p
     assert tables.percent(chance, 80) in head.replace("&gt;", ">").replace("&lt;", "<")
 
 
+def test_a_state_without_a_choice_is_not_called_clear():
+    """Three states; only in the first was a second action tried, and there it is an even bet."""
+    state, action = [0] * 8 + [1, 1, 2, 2], [0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0]
+    reward = [1.0, 0.0, 1.0, 0.0] * 2 + [1.0] * 4
+    found = examine(certeq.learn(certeq.Batch(state, action, [1] * 12, 3, 2, reward=reward)), draws=50)
+    assert found.posterior.undecided().tolist() == [0]
+    page = render(found)
+    assert "in 1 of 1 state with a choice the advised action is the best one in fewer than four of five" in page
+    assert "<b>0 of 1</b><span>states with a choice where one action is clearly best</span>" in page
+    table = page[page.index('id="policy-table"') :]
+    assert table[: table.index("</table>")].count('class="bar"') == 1
+
+
 def test_the_table_tells_what_was_learned(found, page):
     table = page[page.index('id="policy-table"') :]
     rows = re.findall(r"<tr.*?</tr>", table[: table.index("</table>")], re.DOTALL)[1:]
@@ -141,6 +154,14 @@ def test_no_row_and_no_identifier_is_in_the_page(tmp_path):
     assert "secret" not in page
     text = re.sub(r"data:[^\"]*", "", page)
     assert not [line for line in lines if re.search(rf"(?<![\d.]){line.split(',')[-1]}(?!\d)", text)]
+
+
+def test_a_gap_in_an_episode_is_told_without_naming_the_episode():
+    episode, time = [1234, 1234, 1234, 77, 77], [0, 1, 3, 0, 1]
+    batch = certeq.Batch([0] * 5, [0, 1] * 2 + [0], [0] * 5, 1, 2, reward=[1.0] * 5, episode=episode, time=time)
+    page = render(examine(certeq.learn(batch), draws=20))
+    assert "Rows 1 and 2 have times 1 and 3 of an episode" in page
+    assert "1234" not in re.sub(r"data:[^\"]*", "", page)
 
 
 @pytest.mark.parametrize("limit", [5, 30])

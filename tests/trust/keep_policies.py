@@ -1,20 +1,24 @@
-"""Make the policy files that are kept for ever: ``python tests/trust/keep_policies.py`` adds those that are not there.
+"""Make the files that are kept for ever: ``python tests/trust/keep_policies.py`` adds those that are not there.
 
-Each file is kept with rows and the advice that the certeq which wrote it gave on them. A later certeq must give the
-same advice; so a file is never made again, not even when this program would now make another one.
+Each policy is kept with rows and the advice that the certeq which wrote it gave on them, each file of counts with the
+numbers in it. A later certeq must say the same; so a file is never made again, not even when this program would now
+make another one.
 """
 
 import datetime
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
 import certeq
 from certeq import Batch, learn, read
+from certeq.counting import count, tallied
 from certeq.policy import VERSION
 
 FOLDER = Path(__file__).parents[1] / "data" / "policies"
+COUNTS = Path(__file__).parents[1] / "data" / "counts"
 
 
 def rows(seed, n_episodes=12, length=8):
@@ -110,8 +114,58 @@ def keep(name, policy, table):
     (FOLDER / f"v{VERSION}-{name}.advice.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
 
 
+COUNTED = {
+    "labels": {"state": "ward", "next_state": "next_ward"},
+    "mixed": {
+        **{"state": ["stage", "smoker", "age"], "next_state": ["next_stage", "next_smoker", "next_age"]},
+        **{"done": "done", "bins": {"age": "edges:45,60,72.5"}},
+    },
+    "dates-without-rewards": {"state": "since", "next_state": "next_since", "reward": False},
+}
+
+
+def counted(name):
+    """Counts of rows, each with its own next state; the last of each episode is an end."""
+    import polars as pl
+
+    columns = rows(40)
+    for column in ("ward", "stage", "smoker", "since", "age"):
+        columns[f"next_{column}"] = [*columns[column][1:], columns[column][0]]
+    columns["done"] = [time == 7 for time in columns["time"]]
+    frame = pl.DataFrame(columns).with_columns(pl.col("since", "next_since").str.to_date())
+    with tempfile.TemporaryDirectory() as place:
+        frame.write_parquet(Path(place) / "rows.parquet")
+        return count(Path(place) / "rows.parquet", **({"action": "drug", "reward": "reward"} | COUNTED[name]))
+
+
+def numbers(found):
+    """All that a file of counts tells, as plain values."""
+    rewards = found.rewards
+    return {
+        "states": list(found.state_names),
+        "actions": list(found.action_names),
+        "counts": found.counts.transitions.tolist(),
+        "ended": None if found.counts.ended is None else found.counts.ended.tolist(),
+        "total": None if rewards is None else (rewards.total * rewards.size).tolist(),
+        "range": None if rewards is None else list(found.reward_range),
+        "rows": found.rows,
+        "fingerprint": found.fingerprint,
+    }
+
+
+def keep_counts(name):
+    """Write a file of counts and the numbers in it, unless they are there."""
+    path = COUNTS / f"v{tallied.VERSION}-{name}.npz"
+    if not path.exists():
+        found = counted(name)
+        found.save(path)
+        path.with_suffix(".json").write_text(json.dumps(numbers(found), indent=1, ensure_ascii=False) + "\n")
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
+    for kept in COUNTED:
+        keep_counts(kept)
     for kept in KEPT:
         keep(kept, *make(kept))
     keep("numbered", *without_table())

@@ -1,4 +1,4 @@
-"""Policy files that were kept load, say what they said, and pass through the newest form unchanged."""
+"""Policies and counts that were kept load, say what they said, and pass through the newest form unchanged."""
 
 import csv
 import json
@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from keep_policies import COUNTS, numbers
 
 from certeq import InputError, Policy
+from certeq.counting import Tallied, tallied
 from certeq.policy import VERSION
 
 FOLDER = Path(__file__).parents[1] / "data" / "policies"
@@ -72,3 +74,16 @@ def test_a_version_to_come_is_refused_with_the_word_upgrade(tmp_path):
     (tmp_path / "later.json").write_text(json.dumps(value | {"version": VERSION + 1}))
     with pytest.raises(InputError, match="Upgrade certeq"):
         Policy.load(tmp_path / "later.json")
+
+
+@pytest.mark.parametrize("path", sorted(COUNTS.glob("*.npz")), ids=lambda path: path.stem)
+def test_kept_counts_say_what_they_said_and_are_the_same_after_they_were_saved_by_this_version(path, tmp_path):
+    found = Tallied.load(path)
+    assert numbers(found) == json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    found.save(tmp_path / "again.npz")
+    assert numbers(Tallied.load(tmp_path / "again.npz")) == numbers(found)
+
+
+def test_counts_of_every_version_are_kept():
+    found = {path.stem.partition("-")[0] for path in COUNTS.glob("*.npz")}
+    assert found == {f"v{version}" for version in range(1, tallied.VERSION + 1)}

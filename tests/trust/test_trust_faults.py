@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
@@ -63,6 +65,22 @@ def test_no_memory_at_all_is_told(tmp_path):
     assert done.told, done
     assert "memory" in done.err or "cannot be built" in done.err
     assert visible(tmp_path) == {}
+
+
+@pytest.mark.parametrize("error", [BrokenProcessPool("gone"), CancelledError()])
+def test_whoever_is_lost_is_told_in_words(monkeypatch, capsys, tmp_path, error):
+    """A cluster that goes away cancels what it had; a local process that dies breaks the pool."""
+    from certeq import cli, counting
+
+    def lose(*_, **__):
+        raise error
+
+    monkeypatch.setattr(counting, "count", lose)
+    monkeypatch.setattr(sys, "argv", ["certeq", "count", "rows", "--out", str(tmp_path / "counts.npz")])
+    with pytest.raises(SystemExit) as leaving:
+        cli.main()
+    assert leaving.value.code == 1
+    assert capsys.readouterr().err == f"Error: {cli.GONE}\n"
 
 
 def test_what_the_campaign_tries_is_what_there_is():

@@ -14,7 +14,7 @@ from trust.running import hidden, visible
 
 from certeq import InputError
 from certeq.output import PART, READY, STALE, check_free, settle, sweep, write_files
-from trust import killing
+from trust import killing, resuming
 
 ROOT = Path(__file__).parents[2]
 OLD = {"a.json": b"old a", "b.csv": b"old b", "c.html": b"old c"}
@@ -185,3 +185,20 @@ def test_a_verb_killed_at_random_leaves_nothing_torn(tmp_path):
     tally = killing.kill_while_writing(simulate, tmp_path, np.random.default_rng(0), 2, exhaust=False)
     assert tally.failures == []
     assert sum(tally.found.values()) == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+def test_counting_that_is_killed_goes_on_from_what_was_kept_to_the_same_bytes(tmp_path):
+    resuming.prepare(tmp_path, files=8, n=2_000)
+    tally = resuming.kill_counting(tmp_path, np.random.default_rng(0), 1)  # before change 68 on disk
+    assert tally.failures == []
+    assert tally.kills == 1
+    assert tally.found["shares at hand after a kill"] > 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+def test_a_bootstrap_that_is_killed_goes_on_from_what_was_kept_to_the_same_numbers(tmp_path):
+    tally = resuming.kill_drawing(tmp_path, np.random.default_rng(0), 1)  # before change 68 on disk
+    assert tally.failures == []
+    assert tally.kills == 1
+    assert tally.found["blocks at hand after a kill"] > 0

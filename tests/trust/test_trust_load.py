@@ -14,7 +14,7 @@ def test_learning_again_and_again_takes_no_more_memory():
     """60 calls here, 1,000 in `python -m trust`; a copy of the table kept at each call would be 100 KB."""
     used = load.learn_often(60)
     assert len(used.bytes) == 60
-    assert used.growth() < 20_000
+    assert used.growth() < 50_000
     assert used.later() < 8_000_000
 
 

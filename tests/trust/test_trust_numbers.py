@@ -39,6 +39,14 @@ def test_stopped_early_it_says_so_and_the_bound_still_holds(way, seed, discount,
             assert found.outcome != "optimal"
 
 
+@pytest.mark.parametrize("limit", range(1, 6))
+def test_a_large_constant_that_was_taken_off_the_values_is_not_forgotten_by_the_bound(limit):
+    """A correction that overshoots makes values of 6e10, whose rounding is seen in residuals of what is left: 1e6."""
+    world = exact.world(np.random.default_rng(3415657104), "certain", 1 - 1e-6, 1.0)
+    found = exact.examine(world, ("inexact_policy_iteration", "numba", "sparse"), max_iterations=limit)
+    assert found.holds, found
+
+
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
 def test_next_to_a_discount_of_one_a_plan_says_what_rounding_hides(engine):
     """At 1 - 1e-12 a double keeps four digits of such values; a plan must not claim sixteen."""

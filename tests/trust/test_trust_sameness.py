@@ -1,5 +1,8 @@
 """The same seed gives the same bytes, whatever the threads and the order of Python's sets."""
 
+import numpy as np
+
+from certeq.counting import count
 from trust import sameness
 
 MIXED = {
@@ -15,3 +18,29 @@ def test_all_that_learn_writes_is_the_same_bytes_whatever_the_threads(tmp_path):
 
 def test_simulated_rows_are_the_same_bytes_whatever_the_threads(tmp_path):
     assert sameness.differences("simulate", tmp_path, MIXED) == []
+
+
+def test_counts_and_sums_of_rewards_are_the_same_bytes_on_any_threads_and_processes(tmp_path):
+    tried, wrong = sameness.unlike(sameness.ways_to_count(tmp_path))
+    assert tried == 4
+    assert wrong == []
+
+
+def test_counts_are_the_same_bytes_in_pieces_of_any_size_and_sums_of_rewards_but_for_rounding(tmp_path):
+    tried, wrong = sameness.unlike(sameness.pieces_to_count(tmp_path))
+    assert tried == 3
+    assert wrong == []
+    one, other = (count(tmp_path / "few", piece_rows=size) for size in (30_000, 333))
+    for name in ("total", "scatter", "arrived"):
+        a, b = getattr(one.rewards, name), getattr(other.rewards, name)
+        assert np.abs(a - b).max() < 1e-12 * np.abs(a).max()
+
+
+def test_a_bootstrap_is_the_same_bits_on_any_executor_and_in_any_blocks():
+    tried, wrong = sameness.unlike(sameness.ways_to_draw())
+    assert tried == 5
+    assert wrong == []
+
+
+def test_other_bytes_would_be_noticed():
+    assert sameness.unlike(iter([("a", b"x"), ("b", b"x"), ("c", b"y")])) == (2, ["c"])

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trust.hostile import arrays, minari, options, policies, tables
+from trust.hostile import arrays, counts, minari, options, policies, tables
 
 Case = Callable[[Path], tuple[Any, ...]]
-CASES: dict[str, Case] = tables.CASES | minari.CASES | policies.CASES | arrays.CASES | options.CASES
+CASES: dict[str, Case] = tables.CASES | minari.CASES | policies.CASES | counts.CASES | arrays.CASES | options.CASES
 MEMORY = 4 << 30  # bytes of address space for each command
 CANARY = "canary"
 HEAVY = {  # seconds to make or to refuse; the tests leave them to the campaign
@@ -25,6 +25,8 @@ HEAVY = {  # seconds to make or to refuse; the tests leave them to the campaign
     "table: Parquet: 1,000,000,000 blanks",
     "table: Parquet: 5,000,000 labels of 10,001 letters in a dictionary",
     "policy: 20,000,000 empty objects",
+    "counts: a bomb of 800 MB",
+    "counts: a bomb in the text",
 }
 
 __all__ = ["CANARY", "CASES", "HEAVY", "MEMORY", "Case", "made"]

@@ -67,6 +67,22 @@ def _(file: Any, folder: Path) -> None:
     file["episode_0/observations"] = h5py.ExternalLink(str(folder / "other.h5"), "observations")
 
 
+@hdf5("an external link to a folder above")
+def _(file: Any, folder: Path) -> None:
+    import h5py
+
+    shutil.copy(file.filename, folder / "above.h5")
+    del file["episode_0/actions"]
+    file["episode_0/actions"] = h5py.ExternalLink("../../above.h5", "episode_0/actions")
+
+
+@hdf5("external storage in a folder above")
+def _(file: Any, folder: Path) -> None:
+    secret(folder)
+    del file["episode_0/rewards"]
+    file.create_dataset("episode_0/rewards", (3,), "f8", external=[("../../secret.bin", 0, 24)])
+
+
 @hdf5("external storage")
 def _(file: Any, folder: Path) -> None:
     del file["episode_0/observations"]
@@ -251,6 +267,14 @@ def _empty_part(folder: Path) -> tuple[Any, ...]:
     return "learn", "set"
 
 
+def _above(folder: Path) -> tuple[Any, ...]:
+    data = sound(folder)
+    (data / "main_data.hdf5").rename(folder / "above.hdf5")
+    (data / "main_data.hdf5").symlink_to("../../above.hdf5")
+    return "learn", "set"
+
+
 CASES["Minari: a link that leaves the folder"] = _linked
+CASES["Minari: a link to a folder above"] = _above
 CASES["Minari: cut off"] = _cut
 CASES["Minari: an empty part"] = _empty_part

@@ -337,3 +337,33 @@ def _pipe(folder: Path) -> tuple[Any, ...]:
 
 
 named("a pipe that nobody writes to", _pipe)
+
+
+# ---- folders of files, which are counted ----
+
+
+def counted(name: str, put: Callable[[Path], Any]) -> None:
+    """Register what somebody put into a folder that is counted, beside a sound file."""
+
+    def make(folder: Path) -> tuple[Any, ...]:
+        import polars as pl
+
+        (folder / "rows").mkdir()
+        columns = {"state": ["A", "B"], "action": ["x", "x"], "reward": [1.0, 2.0], "next_state": ["B", "A"]}
+        pl.DataFrame(columns).write_parquet(folder / "rows" / "a.parquet")
+        put(folder / "rows" / "b.parquet")
+        return "count", "rows"
+
+    CASES[f"counting: a folder with {name}"] = make
+
+
+counted("a pipe that nobody writes to", os.mkfifo)
+counted("a link to itself", lambda path: path.symlink_to(path.name))
+counted("a link to an endless device", lambda path: path.symlink_to("/dev/zero"))
+counted("a link to a folder above", lambda path: path.symlink_to("../../nowhere.parquet"))
+counted("a folder named like a file", lambda path: path.mkdir())
+counted("an empty file", lambda path: path.touch())
+counted("a text", lambda path: path.write_bytes(GOOD))
+counted("cut off Parquet", lambda path: path.write_bytes((path.parent / "a.parquet").read_bytes()[:-20]))
+for _name in ("https://example.org/rows.parquet", "s3://bucket/rows/", "../../nowhere", "rows/*.parquet", "/dev/zero"):
+    named(f"counting {_name}", lambda folder, name=_name: ("count", name))  # type: ignore[misc]

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +23,10 @@ from certeq.cli.simulate import simulate
 from certeq.errors import InputError
 
 STOPPED = "Stopped. Nothing was written by halves."
+GONE = (
+    "A process that worked for this one, or the cluster, is gone, probably because it had too little memory. Nothing "
+    "was written by halves. Try again, with fewer --workers if there are several."
+)
 # Linear systems here are small: threads inside the linear algebra would wait for one another, and change last digits.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -50,6 +55,9 @@ def _polite(verb: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(130) from None
         except MemoryError as error:
             typer.echo(f"Error: There is not enough memory for this. {paragraph(error)}".rstrip(), err=True)
+            raise typer.Exit(1) from None
+        except (BrokenExecutor, CancelledError):
+            typer.echo(f"Error: {GONE}", err=True)
             raise typer.Exit(1) from None
 
     return run

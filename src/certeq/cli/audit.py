@@ -12,7 +12,7 @@ from certeq.errors import InputError
 
 
 def audit(
-    data: source.Data = None,
+    data: source.DataOrCounts = None,
     state: source.State = None,
     action: source.Action = None,
     reward: source.Reward = None,
@@ -24,7 +24,7 @@ def audit(
     bins: source.Bins = None,
     gaps: source.Gaps = "error",
     layout: source.Layout = "auto",
-    max_states: source.MaxStates = 50_000,
+    max_states: source.MaxStates = None,
     discount: source.Discount = 0.99,
     planning_discount: Annotated[
         float | None, typer.Option(help="The lower discount that was, or would be, planned with.")
@@ -40,6 +40,8 @@ def audit(
     report: source.Report = True,
     draws: source.Draws = None,
     suppress_below: source.SuppressBelow = 0,
+    workers: source.Workers = 1,
+    scheduler: source.Scheduler = None,
     seed: source.Seed = 0,
     force: source.Force = False,
 ) -> None:
@@ -52,17 +54,17 @@ def audit(
     from certeq import output
     from certeq.cli import show
     from certeq.inquiry.discount import audit as run
-    from certeq.learned import learn
-    from certeq.reading import known_rewards
 
     if planning_discount is None:
         raise InputError("Say which discount to audit, for example --planning-discount 0.9.")
     paths = [out / name for name in ("audit.json", *(["report.html"] if report else []))]
     output.check_free(paths, force=force)
     console = show.console()
-    batch = source.read_rows(
+    given = source.get(
         console,
         data,
+        workers=workers,
+        scheduler=scheduler,
         state=state,
         action=action,
         reward=reward,
@@ -78,9 +80,9 @@ def audit(
         reward_table=reward_table,
         seed=seed,
     )
-    learned = learn(
-        batch,
-        reward=None if reward_table is None else known_rewards(batch, reward_table),
+    learned = source.learn(
+        given,
+        reward_table=reward_table,
         discount=discount,
         regularizer="discount",
         planning_discount=planning_discount,
@@ -94,7 +96,12 @@ def audit(
     told = {"settings": dict(learned.summary.settings), "seed": seed, "data": dict(learned.policy.data)}
     files: dict[Path, str | bytes] = {paths[0]: output.json_text(found.to_json() | told)}
     if report:
-        how: dict[str, Any] = {"draws": draws, "suppress_below": suppress_below}
+        how: dict[str, Any] = {
+            "draws": draws,
+            "suppress_below": suppress_below,
+            "workers": workers,
+            "scheduler": scheduler,
+        }
         files[paths[1]] = show.page(learned, seed=seed, planning_discount=planning_discount, **how)
     output.write_files(files, force=force)
     for line in found.lines():

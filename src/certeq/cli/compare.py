@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from certeq.cli import source
+from certeq.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from certeq.inquiry.compare import Comparison
+    from certeq.inquiry.comparison import Comparison
 
 
 def compare(
@@ -28,7 +29,7 @@ def compare(
     bins: source.Bins = None,
     gaps: source.Gaps = "error",
     layout: source.Layout = "auto",
-    max_states: source.MaxStates = 50_000,
+    max_states: source.MaxStates = None,
     discount: source.Discount = 0.99,
     regularizer: Annotated[
         list[str] | None, typer.Option(help="Compare only these; all that need nothing from you unless said.")
@@ -43,6 +44,17 @@ def compare(
     out: source.Out = Path("certeq-out"),
     report: source.Report = True,
     suppress_below: source.SuppressBelow = 0,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Local processes to judge regularizers and draw models with.")
+    ] = 1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A running Dask scheduler, tcp://host:port or tls://host:port, for the same. The rows are read here; "
+            "its workers get them as numbers of states and actions.",
+        ),
+    ] = None,
     seed: source.Seed = 0,
     force: source.Force = False,
 ) -> None:
@@ -58,6 +70,11 @@ def compare(
     from certeq.reading import known_rewards
     from certeq.report import comparison, pictures
 
+    if data is not None and source.is_counts(data):
+        raise InputError(
+            f"{data.name} holds counts. Comparing predicts some episodes, or rows, from the others, and counts do not "
+            "tell them apart. Give it the rows, or as many of them as can be read at once."
+        )
     names = ("compare.json", "compare.csv", "compare.svg", *(["report.html"] if report else []))
     paths = {name: out / name for name in names}
     output.check_free(paths.values(), force=force)
@@ -77,8 +94,9 @@ def compare(
         reward_pool=reward_pool,
     )
     how: dict[str, Any] = {"regularizers": regularizer or None, "folds": folds, "draws": draws}
+    where: dict[str, Any] = {"workers": workers, "scheduler": scheduler}
     with show.Steps() as steps:
-        found = run(learned, rng=seed, notice=steps.begin, **how)
+        found = run(learned, rng=seed, notice=steps.begin, **how, **where)
     told = {"settings": dict(learned.summary.settings), "data": dict(learned.policy.data)}
     files: dict[Path, str | bytes] = {
         paths["compare.json"]: output.json_text(found.to_json() | told),
@@ -87,7 +105,7 @@ def compare(
     }
     if report:
         extra: dict[str, Any] = {"suppress_below": suppress_below, "comparison": found}
-        files[paths["report.html"]] = show.page(learned, draws=draws, seed=seed, **extra)
+        files[paths["report.html"]] = show.page(learned, draws=draws, seed=seed, **extra, **where)
     output.write_files(files, force=force)
     for line in found.lines():
         console.print(show.escape(line))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from certeq.cli import options
+from certeq.cli import options, progress
 from certeq.cli.source import Action, Done, Force, NextState, Reward, State, Truncated
 
 if TYPE_CHECKING:
@@ -40,6 +40,13 @@ def count(
     fingerprint: Annotated[
         bool, typer.Option(help="Keep a SHA-256 of the files, for which they are read again.")
     ] = True,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep counts of parts of the files there; the same command then goes on where it was stopped.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Count transitions in Parquet files that are too large for memory.
@@ -49,12 +56,11 @@ def count(
     """
     from certeq import counting, output
     from certeq.cli import show
-    from certeq.cli.reproduce import Bars, Lines
 
     output.check_free([out], force=force)
     console = show.console()
     begun = time.perf_counter()
-    with Bars(console) if console.is_terminal else Lines(console) as watch:
+    with progress.watch(console) as watch:
         watch.begin("counting", "rows")
         tallied = counting.count(
             data,
@@ -69,6 +75,7 @@ def count(
             workers=workers,
             scheduler=scheduler,
             fingerprint=fingerprint,
+            resume=resume,
             progress=watch.progress,
         )
     tallied.save(out, force=force)

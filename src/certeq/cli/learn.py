@@ -1,4 +1,4 @@
-"""``certeq learn``: from a file of logged decisions to a policy."""
+"""``certeq learn``: from a file of logged decisions, or from counts of them, to a policy."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import typer
 from certeq.cli import options, source
 
 if TYPE_CHECKING:
-    from certeq.learned import Learned
+    from certeq.learned import Advised
 
 
 def learn(
-    data: source.Data = None,
+    data: source.DataOrCounts = None,
     state: source.State = None,
     action: source.Action = None,
     reward: source.Reward = None,
@@ -26,7 +26,7 @@ def learn(
     bins: source.Bins = None,
     gaps: source.Gaps = "error",
     layout: source.Layout = "auto",
-    max_states: source.MaxStates = 50_000,
+    max_states: source.MaxStates = None,
     discount: source.Discount = 0.99,
     regularizer: Annotated[
         str,
@@ -43,6 +43,8 @@ def learn(
     report: source.Report = True,
     draws: source.Draws = None,
     suppress_below: source.SuppressBelow = 0,
+    workers: source.Workers = 1,
+    scheduler: source.Scheduler = None,
     seed: source.Seed = 0,
     force: source.Force = False,
 ) -> None:
@@ -50,11 +52,15 @@ def learn(
 
     Reads rows (state, action, reward, next state), or rows in order of time for each episode; counts them; regularizes
     what is estimated; plans; and writes policy.json, policy.csv, summary.json and report.html.
+
+    A folder of Parquet files is counted without being held in memory, as certeq count does it, here or, with
+    --scheduler, on a Dask cluster whose workers send counts and never rows. What only rows can tell is then missing in
+    the report, with the reason.
+
+    Once a plan that takes long tells how far it is, Ctrl-C keeps what it has by then, with its bound.
     """
     from certeq import output
     from certeq.cli import show
-    from certeq.learned import learn as run
-    from certeq.reading import known_rewards
     from certeq.regularizers import DEFAULT, check_settings
 
     names = ("policy.json", "policy.csv", "summary.json", *(["report.html"] if report else []))
@@ -63,9 +69,11 @@ def learn(
     console = show.console()
     name, chosen = regularizer or DEFAULT, options.settings(setting or [])
     check_settings(name, chosen)
-    batch = source.read_rows(
+    found = source.get(
         console,
         data,
+        workers=workers,
+        scheduler=scheduler,
         state=state,
         action=action,
         reward=reward,
@@ -81,25 +89,32 @@ def learn(
         reward_table=reward_table,
         seed=seed,
     )
-    learned = run(
-        batch,
-        reward=None if reward_table is None else known_rewards(batch, reward_table),
-        discount=discount,
-        regularizer=name,
-        unvisited=unvisited,
-        min_visits=min_visits,
-        reward_by=reward_by,
-        reward_pool=reward_pool,
-        horizon=horizon,
-        **chosen,
-    )
-    files: dict[Path, str | bytes] = {
-        paths["policy.json"]: output.json_text(learned.policy.to_json()),
-        paths["policy.csv"]: policy_csv(learned),
-        paths["summary.json"]: output.json_text(learned.summary.to_json() | {"seed": seed}),
-    }
-    if report:
-        files[paths["report.html"]] = show.page(learned, draws=draws, seed=seed, suppress_below=suppress_below)
+    with show.Planning() as planning:
+        learned = source.learn(
+            found,
+            reward_table=reward_table,
+            discount=discount,
+            regularizer=name,
+            unvisited=unvisited,
+            min_visits=min_visits,
+            reward_by=reward_by,
+            reward_pool=reward_pool,
+            horizon=horizon,
+            progress=planning.progress,
+            on_interrupt="return",
+            **chosen,
+        )
+        planning.check(learned)
+        files: dict[Path, str | bytes] = {
+            paths["policy.json"]: learned.policy.to_text(),
+            paths["policy.csv"]: policy_csv(learned),
+            paths["summary.json"]: output.json_text(learned.summary.to_json() | {"seed": seed}),
+        }
+    if learned.interrupted:  # somebody who wants an end does not want all that a report asks
+        paths.pop("report.html", None)
+    if "report.html" in paths:
+        how: dict[str, Any] = {"suppress_below": suppress_below, "workers": workers, "scheduler": scheduler}
+        files[paths["report.html"]] = show.page(learned, draws=draws, seed=seed, **how)
     output.write_files(files, force=force)
     show.summary(console, learned.summary)
     console.print()
@@ -107,9 +122,12 @@ def learn(
     console.print()
     show.alerts(console, learned.summary)
     show.written(console, *paths.values())
+    if learned.interrupted:
+        console.print("Planning was stopped, and this is what it had by then." + " No report was made." * report)
+        raise typer.Exit(130)
 
 
-def policy_csv(learned: Learned) -> str:
+def policy_csv(learned: Advised) -> str:
     """The policy as a table, one line per state (and decision, with a horizon)."""
     import numpy as np
 

@@ -13,10 +13,12 @@ from rich.markup import escape as _escape
 from rich.table import Table
 
 from certeq.cli.options import harmless
+from certeq.cli.progress import EVERY, duration
 
 if TYPE_CHECKING:
-    from certeq.inquiry.compare import Comparison
-    from certeq.learned import Learned, Summary
+    from certeq.inquiry.comparison import Comparison
+    from certeq.learned import Advised, Summary
+    from certeq.planners import Progress
 
 PATIENCE = 2.0  # seconds without a word
 DOING = {
@@ -72,22 +74,67 @@ class Steps:
             self.out.print(f"{words} ...", markup=False, soft_wrap=True)
 
 
+class Planning:
+    """How a plan that takes a while goes on, and what becomes of it when somebody stops it."""
+
+    def __init__(self, out: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.steps = Steps(out, clock)
+        self.last: float | None = None  # when something was said
+
+    def __enter__(self) -> Planning:
+        self.steps.__enter__()
+        self.steps.begin("Estimating")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.steps.__exit__()
+
+    def progress(self, at: Progress) -> None:
+        """Say where the planner stands: always on a terminal, now and then in a log."""
+        now = self.steps.clock()
+        pause = EVERY if self.steps.status is None else 0.0
+        over = at.bound <= at.goal
+        if at.seconds > PATIENCE and not over and (self.last is None or now - self.last >= pause):
+            self.last = now
+            self.steps.begin(how_far(at))
+
+    def check(self, learned: Advised) -> None:
+        """Stop for good if planning was stopped before anybody was told that something would be kept."""
+        if learned.interrupted and self.last is None:
+            raise KeyboardInterrupt
+        if self.steps.status is not None:
+            self.steps.begin("Writing the policy")
+
+
+def how_far(at: Progress) -> str:
+    """Where a planner stands, in words."""
+    left = "" if at.seconds_left is None else f", about {duration(at.seconds_left)} left"
+    return (
+        f"Planning: iteration {at.iteration}, residual {at.residual:.1e}, values within {at.bound:.1e} of the best "
+        f"(until {at.goal:.1e}){left}; Ctrl-C keeps this"
+    )
+
+
 def page(
-    learned: Learned,
+    learned: Advised,
     *,
     draws: int | None,
     seed: int,
     suppress_below: int = 0,
     planning_discount: float | None = None,
     comparison: Comparison | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
 ) -> str:
     """Ask all questions of a learned policy and write the report, telling what is being done if it takes a while."""
+    from certeq import places
     from certeq.inquiry.findings import examine
     from certeq.report.learned_page import render
 
     asked: dict[str, Any] = {"draws": draws, "planning_discount": planning_discount, "comparison": comparison}
     with Steps() as steps:
-        findings = examine(learned, rng=seed, notice=steps.begin, **asked)
+        with places.executor(workers, scheduler) as executor:
+            findings = examine(learned, rng=seed, notice=steps.begin, executor=executor, **asked)
         steps.begin("page")
         return render(findings, suppress_below=suppress_below, manifest={"seed": seed})
 
@@ -116,7 +163,7 @@ def summary(out: Console, found: Summary) -> None:
     out.print(f"[dim]{escape(settings)}[/dim]")
 
 
-def policy(out: Console, learned: Learned) -> None:
+def policy(out: Console, learned: Advised) -> None:
     """Show the advice, best-observed states first."""
     found = learned.policy
     first = np.atleast_2d(found.actions)[0]

@@ -1,22 +1,34 @@
-"""Where rows come from: the options of every verb that reads logged decisions, and reading them."""
+"""Where rows come from: the options of every verb that reads logged decisions, and reading or counting them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certeq.cli import options
+from certeq.cli import options, progress
+from certeq.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from certeq.arrays import Floats
     from certeq.batch import Batch
+    from certeq.counting import Tallied
+    from certeq.learned import Advised
 
 Data = Annotated[
     Path | None,
     typer.Argument(help="CSV, Parquet, Arrow or JSON lines, or a Minari data set. Without it: the bundled trial."),
+]
+DataOrCounts = Annotated[
+    Path | None,
+    typer.Argument(
+        help="CSV, Parquet, Arrow or JSON lines, or a Minari data set; a folder of Parquet, which is counted; or a "
+        "file of counts (.npz) that certeq count wrote. Without it: the bundled trial."
+    ),
 ]
 State = Annotated[str | None, typer.Option(help="State column(s), comma-separated.")]
 Action = Annotated[str | None, typer.Option(help="Action column.")]
@@ -32,7 +44,10 @@ Bins = Annotated[
 ]
 Gaps = Annotated[str, typer.Option(help="About gaps in time: error, allow, or cut there.")]
 Layout = Annotated[str, typer.Option(help="The next state is in the row (explicit), the next row (long), or auto.")]
-MaxStates = Annotated[int, typer.Option(help="More states than this are refused.")]
+MaxStates = Annotated[
+    int | None,
+    typer.Option(help="More states than this are refused: 50,000 unless said; 1,000,000 where rows are counted."),
+]
 Discount = Annotated[float, typer.Option(help="Worth of a reward one step later; 1 if episodes surely end.")]
 Unvisited = Annotated[
     str, typer.Option(help="For pairs without data: exclude, target, uniform, zero, self_loop or average.")
@@ -53,8 +68,49 @@ Draws = Annotated[
 SuppressBelow = Annotated[
     int, typer.Option(min=0, help="In the report, do not tell counts below this. (The other files have all.)")
 ]
+Workers = Annotated[
+    int, typer.Option(min=1, help="Local processes to count a folder with, and to draw models for the report.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A running Dask scheduler, tcp://host:port or tls://host:port, for the same. Its workers read Parquet "
+        "themselves, by the same path: no row leaves its worker, only counts do.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="For whatever is random.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite results that are there.")]
+
+COUNTS = ".npz"
+COLUMNS = ("state", "action", "reward", "next_state", "done", "truncated", "episode", "time")
+UNSAID: dict[str, Any] = {"gaps": "error", "layout": "auto"}  # what options say when nobody said anything; else None
+TOLD_BY = {name: f"--{name.replace('_', '-')}" for name in (*COLUMNS, "bins", "gaps", "layout", "max_states")}
+
+
+def get(
+    console: Console, data: Path | None, *, workers: int = 1, scheduler: str | None = None, **said: Any
+) -> Batch | Tallied:
+    """Read rows; or counts of them, from a file; or count them, where they are a folder or a cluster is to do it."""
+    from certeq import places
+
+    places.check_one(workers, scheduler)
+    if data is not None and is_counts(data):
+        return _load(data, said)
+    if data is not None and _to_count(data, scheduler):
+        return _count(data, workers, scheduler, **said)
+    return read_rows(console, data, **said)
+
+
+def learn(found: Batch | Tallied, *, reward_table: Path | None, **settings: Any) -> Advised:
+    """Learn from rows or from counts of them."""
+    from certeq.batch import Batch
+    from certeq.learned import learn, learn_counts
+
+    known = None if reward_table is None else _known_rewards(found, reward_table)
+    if isinstance(found, Batch):
+        return learn(found, reward=known, **settings)
+    return learn_counts(found, reward=known, **settings)
 
 
 def read_rows(
@@ -65,12 +121,14 @@ def read_rows(
     reward: str | None,
     next_state: str | None,
     bins: list[str] | None,
+    max_states: int | None,
     reward_table: Path | None,
     seed: int,
     **roles: Any,
 ) -> Batch:
     """Read the rows, or the bundled example and say so."""
     from certeq import examples
+    from certeq.discretize import MAX_STATES
     from certeq.reading import read
 
     if data is None:
@@ -81,6 +139,94 @@ def read_rows(
         reward=False if reward_table is not None and reward is None else reward,
         next_state=options.names(next_state),
         bins=options.bins(bins or []),
+        max_states=MAX_STATES if max_states is None else max_states,
         rng=seed,
         **roles,
     )
+
+
+def is_counts(data: Path) -> bool:
+    """Whether this is a file of counts, by its name."""
+    return data.suffix.lower() == COUNTS
+
+
+def _to_count(data: Path, scheduler: str | None) -> bool:
+    """Whether rows are counted where they lie rather than read: all folders of Parquet, and files if others do it."""
+    from certeq.counting.files import SUFFIXES
+    from certeq.reading.files import resolve
+    from certeq.reading.minari import is_minari
+
+    path = resolve(data)
+    if path.is_dir():
+        return not is_minari(path)
+    return scheduler is not None and path.suffix.lower() in SUFFIXES
+
+
+def _load(data: Path, said: Mapping[str, Any]) -> Tallied:
+    from certeq.counting import Tallied
+
+    why = f"{data.name} holds counts, and what was a state, an action or a reward was said when they were made"
+    _refuse(said, tuple(TOLD_BY), f"{why}. Leave it out, or count the rows again with it")
+    return Tallied.load(data)
+
+
+def _count(
+    data: Path,
+    workers: int,
+    scheduler: str | None,
+    *,
+    state: str | None,
+    action: str | None,
+    reward: str | None,
+    next_state: str | None,
+    done: str | None,
+    truncated: str | None,
+    bins: list[str] | None,
+    max_states: int | None,
+    reward_table: Path | None,
+    **rest: Any,
+) -> Tallied:
+    """Count rows, telling how far it is if it takes a while."""
+    from rich.console import Console
+
+    from certeq import counting
+    from certeq.counting.pieces import MAX_STATES
+
+    if rest["layout"] == "explicit":
+        rest["layout"] = UNSAID["layout"]  # which is what counting needs
+    why = "rows are counted one by one here, and each must hold its own next state"
+    _refuse(
+        rest, ("episode", "time", "gaps", "layout"), f"{why}. Leave it out, or read a single file without a cluster"
+    )
+    with progress.watch(Console(stderr=True, highlight=False, emoji=False)) as watch:
+        watch.begin("counting", "rows")
+        return counting.count(
+            data,
+            state=options.names(state),
+            action=options.names(action),
+            reward=False if reward_table is not None and reward is None else reward,
+            next_state=options.names(next_state),
+            done=done,
+            truncated=truncated,
+            bins=options.bins(bins or []),
+            max_states=MAX_STATES if max_states is None else max_states,
+            workers=workers,
+            scheduler=scheduler,
+            progress=watch.progress,
+        )
+
+
+def _refuse(said: Mapping[str, Any], names: tuple[str, ...], why: str) -> None:
+    """Refuse options that would be without effect."""
+    for name in names:
+        if said.get(name) not in (UNSAID.get(name), None, []):
+            raise InputError(f"{TOLD_BY[name]} cannot be used: {why}.")
+
+
+def _known_rewards(found: Batch | Tallied, table: Path) -> Floats:
+    from certeq.batch import Batch
+    from certeq.reading import known_rewards, rewards_of_pairs
+
+    if isinstance(found, Batch):
+        return known_rewards(found, table)
+    return rewards_of_pairs(found.recipe, found.action_recipe, found.counts.visits, table)

@@ -6,13 +6,15 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from certeq import places
+from certeq import output, places
 from certeq.arrays import whole
 from certeq.counting import files
 from certeq.counting.files import PIECE, File, Piece
+from certeq.counting.keeping import count_kept
 from certeq.counting.parts import Part, merge
 from certeq.counting.pieces import MAX_STATES, Layout, check_states, count_piece
 from certeq.counting.tallied import Tallied, finish
@@ -28,6 +30,7 @@ WRITE_IT = (
 TALLEST = 4  # branches of 2 ** 4 pieces are joined to what came before, so that only so many wait, however many come
 SHARES = 4  # tasks for each worker, so that none waits long for the last
 LEAST_SHARES = 64  # tasks for a cluster, to which workers may come while it works
+KEPT_SHARES = 256  # shares that are kept, at least: a number of its own, so that any workers go on with those of others
 
 Progress = Callable[[int, int], None]
 
@@ -47,6 +50,7 @@ def count(
     workers: int = 1,
     scheduler: str | None = None,
     fingerprint: bool = True,
+    resume: str | Path | None = None,
     piece_rows: int = PIECE,
     progress: Progress | None = None,
 ) -> Tallied:
@@ -71,25 +75,36 @@ def count(
         whose workers see the files under the same path.
     fingerprint
         Whether to keep a SHA-256 of what was read. On a file system that is slow, that is reading everything twice.
+    resume
+        A folder in which counts of parts of the files are kept as they are done; the same call then goes on where an
+        earlier one was stopped, to the same bytes. On a cluster, the workers must see it under the same path.
     piece_rows
         Rows that a thread reads at a time. Memory is in proportion to it, and to the number of different transitions.
     progress
         Called with the rows done and the rows there are, now and then.
     """
     whole("piece_rows", piece_rows, 1), whole("max_states", max_states, 1)
-    if scheduler is not None and workers > 1:
-        raise InputError("workers= (--workers) is for local processes and scheduler= (--scheduler) for a cluster.")
+    places.check_one(workers, scheduler)
     found = files.find(source)
     told = {"state": state, "action": action, "next_state": next_state, "reward": reward, "done": done}
     layout = plan(found, told | {"truncated": truncated}, bins or {}, max_states)
     crew_of = (default_threads() if threads is None else whole("threads", threads, 1), whole("workers", workers, 1))
+    work = count_share if resume is None else partial(count_kept, count=count_share, folder=_workplace(resume))
     with places.crew(*crew_of, scheduler) as crew:
         digests = [crew.submit(files.digest, file) for file in found] if fingerprint else []
-        shares = _shares(files.pieces(found, piece_rows), _number(crew.size, workers, scheduler))
-        part = _gather(crew, *shares, layout, progress)
+        number = _number(crew.size, workers, scheduler) if resume is None else KEPT_SHARES
+        shares = _shares(files.pieces(found, piece_rows), number)
+        part = _gather(crew, *shares, partial(work, layout=layout), progress)
         marks = [digest.result() for digest in digests]
     check_states(part.states, max_states)
     return finish(part, layout.roles.notes, tuple(file.name for file in found), _mark(found, marks))
+
+
+def _workplace(resume: str | Path) -> Path:
+    """The folder for what is kept; whether anything can be written there is seen before any work."""
+    folder = Path(resume).absolute()
+    output.check_free([folder / "kept"], force=True)
+    return folder
 
 
 def plan(found: Sequence[File], told: Mapping[str, Any], bins: Mapping[str, Any] | int, max_states: int) -> Layout:
@@ -154,13 +169,17 @@ def _shares(pieces: Sequence[Piece], number: int | None) -> tuple[int, list[Sequ
 
 
 def _gather(
-    crew: places.Crew, height: int, shares: Sequence[Sequence[Piece]], layout: Layout, progress: Progress | None
+    crew: places.Crew,
+    height: int,
+    shares: Sequence[Sequence[Piece]],
+    work: Callable[[Sequence[Piece]], Part],
+    progress: Progress | None,
 ) -> Part:
     """Count all shares and merge them; the first of them that fails, in their order, ends it."""
     finished: SimpleQueue[tuple[int, Any]] = SimpleQueue()
 
     def begin(index: int) -> Any:
-        future = crew.submit(count_share, shares[index], layout)
+        future = crew.submit(work, shares[index])
         future.add_done_callback(partial(_tell, finished, index))
         return future
 

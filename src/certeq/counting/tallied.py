@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from certeq.rewards import Sums
 
 FORMAT = "certeq-counts"
 VERSION = 1
+MOST = 2**62  # rows: more could not be added up
 ARRAYS: dict[str, type[np.generic]] = {
     "about": np.uint8,  # JSON
     "pointer": np.int64,  # (S * A + 1,): where the cells of each pair begin
@@ -137,8 +139,8 @@ class Tallied:
         except OSError as error:
             raise InputError(f"Could not read {file}: {error.strerror or error}.") from None
         except (
-            *(KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError, EOFError),
-            *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError),
+            *(KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError, EOFError, AttributeError),
+            *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, TokenError),
         ) as error:
             raise InputError(f"{file} is damaged, or not a file of counts: {type(error).__name__}, {error}.") from None
 
@@ -195,6 +197,8 @@ def _arrays(archive: zipfile.ZipFile, name: str, limit: int) -> dict[str, NDArra
         raise InputError(f"{name} is not a file of counts, as certeq count writes it.")
     if sum(member.file_size for member in members) > limit:
         raise InputError(f"{name} unpacks to more than {limit:,} bytes. If that is meant, {way_out('bytes')}.")
+    if members[names.index("about")].file_size > most("policy_bytes"):  # JSON takes many times its size in memory
+        raise InputError(f"{name} has labels without end. If they are meant, {way_out('policy_bytes')}.")
     return {key: _array(archive, member, ARRAYS[key]) for key, member in zip(names, members, strict=True)}
 
 
@@ -234,11 +238,11 @@ def _tallied(arrays: Mapping[str, NDArray[Any]]) -> Tallied:
         action_recipe,
         rewards,
         span,
-        whole("rows", about["rows"], 0),
+        whole("rows", about["rows"], int(counts.visits.sum()), MOST),
         {str(why): whole(f"dropped[{why!r}]", number, 0) for why, number in about["dropped"].items()},
         tuple(map(str, about["notes"])),
         tuple(map(str, about["files"])),
-        about["fingerprint"],
+        None if about["fingerprint"] is None else str(about["fingerprint"]),
     )
 
 
@@ -252,6 +256,9 @@ def _checked(arrays: Mapping[str, NDArray[Any]], S: int, A: int) -> Cells:
     inner = np.ones(len(outcome), dtype=bool)  # cells that are not the first of their line
     inner[pointer[:-1][np.diff(pointer) > 0]] = False
     rises = np.append(True, outcome[1:] > outcome[:-1])[: len(outcome)]
+    ended = arrays.get("ended", pointer[:0])
+    if number.sum(dtype=np.float64) + ended.sum(dtype=np.float64) >= MOST:
+        raise ValueError("so many rows cannot have been counted")
     if (outcome < 0).any() or (outcome >= S).any() or (inner & ~rises).any() or (number < 1).any():
         raise ValueError("next states must rise within each pair, and counts be positive")
     return Cells(pointer, outcome, number)

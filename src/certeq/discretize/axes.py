@@ -207,7 +207,7 @@ def _of_kind(column: Column, kind: Kind) -> Column:
     if column.kind != "text":
         return column  # numbers of all kinds compare with one another; a date is none of them
     if kind == "date":
-        dates = np.append(text_dates(column.labels), np.datetime64("NaT"))[column.values]
+        dates = np.append(text_dates(column.labels), np.datetime64("NaT", "us"))[column.values]
         return Column("date", dates, np.isnat(dates))
     if kind == "boolean":
         flags = np.array([np.nan if f is None else float(f) for f in text_flags(column.labels)] + [np.nan])

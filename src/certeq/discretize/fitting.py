@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -136,7 +137,7 @@ def refuse_mixed(name: str, values: Column, rows: Integers | None = None) -> Non
         (row,) = first(~numeric & ~values.missing)
         raise InputError(
             f"{place(row, rows)}: {name!r} is {values.show(row)}, but most of this column are numbers. Correct the "
-            f"value, or say that all of them are labels: bins={{{name!r}: 'labels'}} (--bins {name}=labels)."
+            f"value, or say that all of them are labels: {say_bins(name, 'labels')}."
         )
 
 
@@ -200,9 +201,12 @@ def _too_many(axes: list[Axis], columns: Mapping[str, Column], n: int, limit: in
     axis = max(axes, key=lambda one: one.size)
     name = axis.columns[0]
     if columns[name].kind in ("integer", "float", "boolean"):
-        remedy = f"Bin it into fewer: bins={{{name!r}: 'quantile:8'}} (--bins {name}=quantile:8)"
+        remedy = f"Bin it into fewer: {say_bins(name, 'quantile:8')}"
     else:
-        remedy = "Group its labels into fewer, or make it a number that can be binned, or leave it out of state="
+        remedy = (
+            "Group its labels into fewer, or make it a number that can be binned, or leave it out by naming the others "
+            "with state= (--state)"
+        )
     return InputError(
         f"These columns make more than {limit:,} states (at least {n:,}). Column {name!r} has the most different "
         f"values, {axis.size:,}. {remedy}; or raise max_states=."
@@ -222,7 +226,7 @@ def _check(columns: Mapping[str, Column], rows: Integers | None) -> None:
             also = f", and {more} further row{'s' * (more > 1)} of this column" if more else ""
             raise InputError(
                 f"{place(row, rows)}: {name!r} is missing{also}. A state needs every value: fill the gaps, drop those "
-                "rows, or leave the column out of state=."
+                "rows, or leave the column out by naming the others with state= (--state)."
             )
 
 
@@ -238,10 +242,15 @@ def _check_numbers(name: str, values: Column, way: str, rows: Integers | None) -
         (row,) = first(bad)
         raise InputError(
             f"{place(row, rows)}: {name!r} is {values.show(row)}, but {way} needs numbers. Correct the value, or say "
-            f"bins={{{name!r}: 'labels'}} (--bins {name}=labels)."
+            f"{say_bins(name, 'labels')}."
         )
 
 
 def place(row: int, rows: Integers | None = None) -> str:
     """A row as people count it; ``rows`` are the numbers of the rows of a part, counted from 0."""
     return f"Row {(row if rows is None else int(rows[row])) + 1} (counting from 1, header not counted)"
+
+
+def say_bins(name: str, way: str) -> str:
+    """What to write for a column to become codes in this way: in Python, and on a command line."""
+    return f"bins={{{name!r}: {way!r}}} (--bins {shlex.quote(f'{name}={way}')})"

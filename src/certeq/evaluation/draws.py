@@ -120,8 +120,11 @@ def _reward_law(counts: Counts, reward: Any, rewards: Rewards | None, batch: Bat
         if table.shape != pairs:
             raise InputError(f"Known rewards need the shape {pairs}; got {table.shape}.")
         return table
-    if batch is None:
-        raise InputError("The rewards were estimated: give the batch whose rows they were estimated from as well.")
+    if batch is None and rewards.arrival is not None:
+        raise InputError(
+            "The rewards were estimated by next state, and how sure they are only the rows can tell: give their batch "
+            "as well, or estimate rewards by pair."
+        )
     return reward_posterior(rewards, batch)
 
 

@@ -63,16 +63,21 @@ def check_whole(batch: Batch, order: Episodes) -> None:
         broken |= inside & (pace == 0)
     if broken.any():
         (at,) = first(broken)
-        here, there = int(now[at]), int(then[at])
-        name, after = batch.state_names, int(batch.next_state[here])
-        episode = int(np.asarray(batch.episode)[here])
-        led = "ends the episode" if after == ENDED else f"leads to state {name[after]!r}"
-        times = "" if batch.time is None else f" (times {batch.time[here]} and {batch.time[there]})"
         raise InputError(
-            f"Row {here} {led}, but the next row of episode {episode}, row {there}, is in state "
-            f"{name[batch.state[there]]!r}{times}. Off-policy evaluation needs whole episodes without gaps: fill in "
-            "what is missing, or give the parts episodes of their own."
+            f"{_gap(batch, int(now[at]), int(then[at]))} Gaps in all: {int(broken.sum()):,}. "
+            "Off-policy evaluation needs whole episodes: fill in what is missing, or give the parts episodes of their "
+            "own."
         )
+
+
+def _gap(batch: Batch, here: int, there: int) -> str:
+    """Two rows of an episode that do not follow one another, in words; a page may show them, so no episode is named."""
+    name, after, now = batch.state_names, int(batch.next_state[here]), int(batch.state[there])
+    if after == now and batch.time is not None:
+        between = f"times {batch.time[here]} and {batch.time[there]} of an episode"
+        return f"Rows {here} and {there} have {between}, which is not its usual step."
+    led = "ends the episode" if after == ENDED else f"leads to state {name[after]!r}"
+    return f"Row {here} {led}, but the next row of the same episode, row {there}, is in state {name[now]!r}."
 
 
 def starts(batch: Batch) -> Floats:

@@ -26,8 +26,9 @@ def evaluate(
     """Value of a policy in each state, ``(..., S)``.
 
     A policy is deterministic, ``(..., S)`` action numbers with -1 for "any action, at random", or stochastic,
-    ``(..., S, A)`` probabilities. All arguments broadcast over leading axes. How far the values may be off is told by
-    `value_bound`: in dense models it is rounding, in large sparse ones about 1e-12 of the largest value.
+    ``(..., S, A)`` probabilities, which are floats: whole numbers are read as actions. All arguments broadcast over
+    leading axes. How far the values may be off is told by `value_bound`: in dense models it is rounding, in large
+    sparse ones about 1e-12 of the largest value.
     """
     problem, trusted = read_problem(transition, reward, discount, None)
     return _evaluate(problem, trusted, policy, threads)

@@ -10,20 +10,22 @@ action at random in a state where none may be advised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from certeq import places
 from certeq.arrays import ArrayLike, Booleans, Floats, Integers, Rng, floats, whole, within
 from certeq.batch import Batch
 from certeq.certainty import Model
 from certeq.display import notebook, number, several
 from certeq.errors import InputError, unknown
 from certeq.evaluation.chains import as_problem, follow, read_policy, value_chains
-from certeq.evaluation.draws import draw_models
+from certeq.evaluation.draws import Draws, draw_models
 from certeq.evaluation.episodes import starts
 from certeq.fast.threads import default_threads
 from certeq.kernel import Kernel, Rows
@@ -162,6 +164,9 @@ def posterior(
     horizon: int | None = None,
     target: Kernel | None = None,
     threads: int | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    executor: Executor | None = None,
 ) -> Posterior:
     """Value policies in models drawn from the posterior.
 
@@ -173,7 +178,8 @@ def posterior(
         Name to policy: ``(S,)`` actions, -1 for any at random, or ``(S, A)`` probabilities; with a horizon H also
         ``(H, S)`` or ``(H, S, A)``. The first is the advised one.
     rewards, batch
-        How the rewards were estimated, and from which rows; without ``rewards`` the table is taken as known.
+        How the rewards were estimated, and from which rows (rewards by pair tell enough without them); without
+        ``rewards`` the table is taken as known.
     draws, rng
         How many models, and the seed.
     start
@@ -183,8 +189,10 @@ def posterior(
         Value so many decisions instead of all; a plan with a horizon needs its own.
     target
         Mean of the prior of each row; see `certeq.evaluation.draws.draw_models`.
-    threads
-        All processors unless said; the result does not depend on it.
+    threads, workers, scheduler, executor
+        Where blocks of models are drawn and solved: on threads of this process (all processors unless said), on local
+        processes, on the Dask cluster of this address, or on an executor that is open already. The result does not
+        depend on it. Only counts travel, and no rows.
     """
     counts = model.counts
     S, A = counts.n_states, counts.n_actions
@@ -199,11 +207,15 @@ def posterior(
     if table.shape != (S, A):
         raise InputError(f"Rewards need the shape ({S}, {A}); got {table.shape}.")
     drawn = draw_models(model, table, draws, rewards=rewards, batch=batch, target=target, rng=rng)
-    first = _start(model, batch, start)
+    first = start_of(model, batch, start)
     job = _Job(read, gamma, steps, model.allowed, model.stranded, compiled.worth((len(drawn.magnitude),), S))
     claimed = job.values(model.transition.dense()[None], model.reward(table)[None])[:, 0] @ first
-    found = _in_order(lambda number: job(*drawn.block(number)), drawn.blocks, threads)
-    best = sum(often for _, often in found) / len(drawn.magnitude)
+    with places.pool(executor, workers, scheduler) as pool:
+        if pool is None or len(drawn.blocks) == 1:
+            found = _in_order(job, drawn, threads)
+        else:
+            found = list(pool.map(partial(_one_block, job), [_alone(drawn, number) for number in drawn.blocks]))
+    best = np.asarray(sum(often for _, often in found) / len(drawn.magnitude))
     chance = _advised_best(next(iter(policies.values())), read[0], best)
     return Posterior(
         names=tuple(map(str, policies)),
@@ -277,16 +289,26 @@ def _advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:
     return np.asarray(np.where(silent, np.nan, (policy * best).sum(axis=-1)))
 
 
-def _in_order(work: Callable[[int], Any], numbers: range, threads: int | None) -> list[Any]:
+def _in_order(job: _Job, drawn: Draws, threads: int | None) -> list[tuple[Floats, Floats]]:
     """Do all blocks, several at a time, and give the results in order; when one fails, the rest is not begun."""
-    pool = ThreadPoolExecutor(min(threads or default_threads(), len(numbers)))
+    pool = ThreadPoolExecutor(min(threads or default_threads(), len(drawn.blocks)))
     try:
-        return list(pool.map(work, numbers))
+        return list(pool.map(lambda number: job(*drawn.block(number)), drawn.blocks))
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _start(model: Model, batch: Batch | None, start: ArrayLike | None) -> Floats:
+def _alone(drawn: Draws, number: int) -> Draws:
+    """One block by itself, with no more than it needs: it may travel far."""
+    own = slice(number * drawn.together, (number + 1) * drawn.together)
+    return replace(drawn, magnitude=drawn.magnitude[own], seeds=drawn.seeds[[number]])
+
+
+def _one_block(job: _Job, drawn: Draws) -> tuple[Floats, Floats]:
+    return job(*drawn.block(0))
+
+
+def start_of(model: Model, batch: Batch | None, start: ArrayLike | None) -> Floats:
     """Distribution of the first state, ``(S,)``."""
     S = model.counts.n_states
     if start is None:

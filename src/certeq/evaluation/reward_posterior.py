@@ -84,9 +84,13 @@ class RewardPosterior:
         return self.moments[1]
 
 
-def reward_posterior(rewards: Rewards, batch: Batch) -> RewardPosterior:
-    """Read the posterior off the rows: of pairs, or of arrivals where rewards were estimated by next state."""
+def reward_posterior(rewards: Rewards, batch: Batch | None) -> RewardPosterior:
+    """Read the posterior off the rows: of pairs, or of arrivals where rewards were estimated by next state.
+
+    For pairs, the estimates tell all that is needed, and there may be no rows.
+    """
     if rewards.arrival is not None:
+        assert batch is not None
         arrived = np.where(batch.next_state == ENDED, batch.n_states, batch.next_state)
         nowhere = np.zeros_like(arrived)
         batch = Batch(arrived, nowhere, nowhere, batch.n_states + 1, 1, reward=batch.reward)

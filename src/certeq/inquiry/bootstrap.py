@@ -12,14 +12,17 @@ data; what the policy is worth is another question (`certeq.evaluation.posterior
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from itertools import repeat
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from certeq import places
 from certeq.arrays import Floats, Integers, Rng, generator, whole
 from certeq.batch import Batch
 from certeq.counts import Counts
@@ -29,10 +32,13 @@ from certeq.evaluation.episodes import starts
 from certeq.inquiry.case import Case, case_of
 from certeq.inquiry.words import advised, listed
 from certeq.learned import Learned
+from certeq.output import check_free, fingerprint, keep, recall
+from certeq.planners import compiled
 from certeq.rewards import Sums, add_up
 
 UNITS = ("episode", "row")
 ROOM = 8_000_000  # numbers in the counts of the replicates that are planned together
+BLOCKS, LEAST = 32, 8  # about so many blocks for workers to share, and at least so many replicates in each
 LEVEL = 0.9
 STEADY = 0.9  # advice that is the same in at least so many replicates is called steady
 
@@ -122,7 +128,10 @@ def bootstrap(
     *,
     rng: Rng = 0,
     unit: str | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
     executor: Executor | None = None,
+    resume: str | Path | None = None,
 ) -> Bootstrap:
     """Learn again from data sets drawn anew.
 
@@ -135,8 +144,13 @@ def bootstrap(
     unit
         What is drawn: ``episode``, or ``row`` as if rows had nothing to do with one another. Episodes unless there are
         none.
-    executor
-        Where to run blocks of replicates; here unless given. The result does not depend on it.
+    workers, scheduler, executor
+        Where to run blocks of replicates: on local processes, on the Dask cluster of this address, or on an executor
+        that is open already; here unless said. The result does not depend on it. Where others work, they get the rows,
+        as numbers of states and actions.
+    resume
+        A folder in which blocks of replicates are kept as they are done; the same call then goes on where an earlier
+        one was stopped, to the same numbers.
     """
     case, batch = case_of(learned), learned.batch
     drawn = unit or ("row" if batch.episode is None else "episode")
@@ -146,13 +160,15 @@ def bootstrap(
     seeds = generator(rng).integers(2**32, size=(whole("replicates", replicates, 1), 4))
     bare = replace(batch, recipe=None, action_recipe=None, state_names=(), action_names=())  # what workers need of it
     S, A = batch.n_states, batch.n_actions
-    size = 1 if case.counts.sparse else max(1, ROOM // (S * A * S))  # whatever the workers
+    fair = max(LEAST, -(-len(seeds) // BLOCKS))
+    size = 1 if case.counts.sparse else max(1, min(fair, ROOM // (S * A * S)))  # whatever the workers
     blocks = [seeds[i : i + size] for i in range(0, len(seeds), size)]
-    run = map if executor is None else executor.map
-    try:
-        found = list(run(_learn_again, repeat(case), repeat(bare), repeat(member), blocks))
-    except InputError as error:
-        raise InputError(f"In a data set drawn anew: {error}") from None
+    nameless = replace(case, state_names=(), action_names=())
+    # by all replicates and not by the block, since engines differ in last digits
+    engine = "numba" if not case.counts.sparse and compiled.worth((len(seeds),), S) else "auto"
+    work = partial(_learn_again, nameless, bare, member, engine)
+    with places.pool(executor, workers, scheduler) as pool:
+        found = _all(work, blocks, pool, None if resume is None else Path(resume))
     advice = case.advise()
     policies, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Bootstrap(
@@ -168,7 +184,35 @@ def bootstrap(
     )
 
 
-def _learn_again(case: Case, batch: Batch, member: Integers, seeds: Integers) -> tuple[Integers, Floats]:
+def _all(
+    work: partial[tuple[Integers, Floats]],
+    blocks: Sequence[Integers],
+    executor: Executor | None,
+    folder: Path | None,
+) -> list[tuple[Integers, Floats]]:
+    """Advice and values of all blocks of replicates; those that the folder has are taken from there."""
+    found: dict[int, tuple[Integers, Floats]] = {}
+    abouts: list[dict[str, str]] = []
+    if folder is not None:
+        check_free([folder / "kept"], force=True)
+        data = fingerprint(work.args)
+        abouts = [{"task": "bootstrap", "data": data, "seeds": fingerprint(block)} for block in blocks]
+        known = {i: recall(folder, about) for i, about in enumerate(abouts)}
+        found = {i: (arrays["policies"], arrays["values"]) for i, arrays in known.items() if arrays is not None}
+    missing = [i for i in range(len(blocks)) if i not in found]
+    run = map if executor is None else executor.map
+    results = iter(run(work, [blocks[i] for i in missing]))
+    for i in missing:
+        try:
+            found[i] = policies, values = next(results)
+        except InputError as error:
+            raise InputError(f"In a data set drawn anew: {error}") from None
+        if folder is not None:
+            keep(folder, abouts[i], {"policies": policies, "values": values})
+    return [found[i] for i in range(len(blocks))]
+
+
+def _learn_again(case: Case, batch: Batch, member: Integers, engine: str, seeds: Integers) -> tuple[Integers, Floats]:
     """Advice and values ``(k, S)`` of a block of replicates, one for each seed."""
     units = int(member.max()) + 1
     draws = (np.random.default_rng(seed).integers(units, size=units) for seed in seeds)
@@ -176,7 +220,7 @@ def _learn_again(case: Case, batch: Batch, member: Integers, seeds: Integers) ->
     counts, reward = count_again(batch, times, case.counts), case.reward
     if isinstance(reward, Sums):
         reward = add_up(batch, times[0]) if counts.sparse else _stack([add_up(batch, often) for often in times])
-    advice = replace(case, counts=counts, reward=reward).advise()
+    advice = replace(case, counts=counts, reward=reward).advise(engine)
     return np.atleast_2d(advice.policy), np.atleast_2d(advice.values)
 
 

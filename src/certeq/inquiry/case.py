@@ -12,10 +12,10 @@ from certeq.arrays import ArrayLike, Floats, Integers, floats, names
 from certeq.certainty import Model, estimate
 from certeq.counts import Counts, as_counts
 from certeq.errors import InputError
-from certeq.learned import Learned, arrival_table
+from certeq.learned import Advised, arrival_table
 from certeq.planners import solve, solve_finite
 from certeq.regularizers import DEFAULT
-from certeq.rewards import Sums, add_up, arrival_means, means
+from certeq.rewards import Sums, arrival_means, means
 
 # what the settings of a policy hold besides those of its regularizer
 GENERAL = ("discount", "regularizer", "unvisited", "min_visits", "reward", "horizon")
@@ -65,12 +65,12 @@ class Case:
     def _by_pair(self) -> Floats:
         return means(self.reward, self.reward_pool) if isinstance(self.reward, Sums) else self.reward
 
-    def advise(self) -> Advice:
-        """Estimate, regularize and plan."""
+    def advise(self, engine: str = "auto") -> Advice:
+        """Estimate, regularize and plan; for ever with an engine of `certeq.solve`."""
         model = self.model()
         problem = (model.transition, model.reward(self.table(model)), self.discount)
         if self.horizon is None:
-            plan = solve(*problem, allowed=model.allowed)
+            plan = solve(*problem, allowed=model.allowed, engine=engine)
             policy, values, q = plan.policy, plan.values, plan.action_values
         else:
             finite = solve_finite(*problem, self.horizon, allowed=model.allowed)
@@ -83,14 +83,14 @@ class Case:
         return replace(self, regularizer=regularizer, settings=settings)
 
 
-def case_of(learned: Learned) -> Case:
-    """Read off how a policy was learned."""
-    if not isinstance(learned, Learned):
+def case_of(learned: Advised) -> Case:
+    """Read off how a policy was learned, from rows or from counts of them."""
+    if not isinstance(learned, Advised):
         raise InputError(f"This asks about what certeq.learn returned; got {type(learned).__name__}.")
     chosen, rewards = learned.summary.settings, learned.rewards
     return Case(
         learned.counts,
-        learned.table if rewards is None else add_up(learned.batch),
+        learned.table if learned.sums is None else learned.sums,
         chosen["discount"],
         chosen["regularizer"],
         {name: value for name, value in chosen.items() if name not in GENERAL},
@@ -99,8 +99,8 @@ def case_of(learned: Learned) -> Case:
         chosen["horizon"],
         "none" if rewards is None else rewards.pool,
         rewards is not None and rewards.arrival is not None,
-        learned.batch.state_names,
-        learned.batch.action_names,
+        learned.state_names,
+        learned.action_names,
     )
 
 

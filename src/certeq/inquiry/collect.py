@@ -32,15 +32,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.arrays import ArrayLike, Booleans, Floats, Integers, Rng, generator, whole, within
+from certeq.arrays import ArrayLike, Booleans, Floats, Integers, Rng, generator, whole
 from certeq.display import number, several, told
 from certeq.errors import InputError
 from certeq.evaluation.draws import Draws, draw_models
-from certeq.evaluation.episodes import starts
+from certeq.evaluation.posterior import start_of
 from certeq.evaluation.reward_posterior import RewardPosterior
 from certeq.inquiry.words import name
 from certeq.kernel import Rows
-from certeq.learned import Learned
+from certeq.learned import Advised
 from certeq.planners import solve
 
 GROUPS = 10  # of draws, left out one at a time to tell the Monte Carlo error
@@ -110,7 +110,7 @@ class Ranking:
         }
 
 
-def collect_next(learned: Learned, *, draws: int = 200, rng: Rng = 0, start: ArrayLike | None = None) -> Ranking:
+def collect_next(learned: Advised, *, draws: int = 200, rng: Rng = 0, start: ArrayLike | None = None) -> Ranking:
     """Rank all pairs by how much expected regret one more observation of them would remove.
 
     Parameters
@@ -120,18 +120,16 @@ def collect_next(learned: Learned, *, draws: int = 200, rng: Rng = 0, start: Arr
     draws, rng
         How many models are drawn from the posterior, and the seed.
     start
-        Distribution ``(S,)`` of the first state, whose value counts: by default that of the episodes in the data.
+        Distribution ``(S,)`` of the first state, whose value counts: by default that of the episodes in the data, and
+        of the states in all rows where there are no episodes, or only counts.
     """
     settings = learned.summary.settings
     if settings["horizon"] is not None:
         raise InputError("What to collect next is worked out for plans without a horizon: learn without horizon=.")
     whole("draws", draws, 2 * GROUPS)
-    first = starts(learned.batch) if start is None else within("start", start, 0, 1)
-    S = learned.counts.n_states
-    if first.shape != (S,) or abs(first.sum() - 1) > 1e-9:
-        raise InputError(f"start needs {S} probabilities that sum to 1; got {first.shape}, sum {first.sum():g}.")
+    first = start_of(learned.model, learned.rows, start)
     random = generator(rng)
-    drawn = draw_models(learned.model, learned.table, draws, rewards=learned.rewards, batch=learned.batch, rng=random)
+    drawn = draw_models(learned.model, learned.table, draws, rewards=learned.rewards, batch=learned.rows, rng=random)
     advice = np.atleast_2d(learned.policy.actions)[0]
     found = weigh(drawn, settings["discount"], advice, learned.model.allowed, first, random)
     visits = learned.counts.visits
@@ -146,8 +144,8 @@ def collect_next(learned: Learned, *, draws: int = 200, rng: Rng = 0, start: Arr
         regret=found.regret,
         draws=draws,
         policies=found.policies,
-        state_names=learned.batch.state_names,
-        action_names=learned.batch.action_names,
+        state_names=learned.state_names,
+        action_names=learned.action_names,
     )
 
 

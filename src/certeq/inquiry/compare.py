@@ -9,153 +9,39 @@
 - *Value*: each policy in the same models drawn from the posterior, so that differences are paired.
 
 Methods that need a strength get the one with the best held-out log probability (or Brier score, where all strengths
-rule out something that happened). Discount regularization predicts no
-next state at all (what it takes away ends the episode); it is compared at the strength that suits `uniform_blend`,
-which by Theorem 1 plans alike.
+rule out something that happened). Discount regularization predicts no next state at all (what it takes away ends the
+episode); it is compared at the strength that suits `uniform_blend`, which by Theorem 1 plans alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from certeq import places
 from certeq.arrays import Floats, Integers, Rng, generator, whole
 from certeq.batch import Batch
-from certeq.candidates import NAMES as TARGETS
 from certeq.certainty import Model
 from certeq.counts import Counts
-from certeq.display import told
 from certeq.errors import InputError, unknown
 from certeq.evaluation.episodes import behavior
 from certeq.evaluation.posterior import Posterior, posterior
 from certeq.evidence import Evidence, chances, draw_magnitudes
 from certeq.inquiry.case import Advice, Case, case_of
+from certeq.inquiry.comparison import RECORDED, Comparison, Entry
 from certeq.learned import Learned
 from certeq.regularizers import DEFAULT, REGULARIZERS, settings_of
 from certeq.regularizers.evidence import TargetEvidence
 
 STRENGTHS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-RECORDED = "what was recorded"
+ALIKE = {"discount": "uniform_blend"}  # whose strength it gets, because it predicts nothing itself
 LARGEST = 8_000_000  # S * A * S above which models are not written out
-SLIGHT = 1e-3  # of log probability per transition: not worth a word
 MAGNITUDES = 64  # draws of the prior magnitudes that the expected error is averaged over
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One regularizer on this data."""
-
-    name: str
-    settings: Mapping[str, Any]  # as used; a strength that was chosen here included
-    held_out: Floats  # (units,): summed log probability of each held-out episode or row; NaN where none is defined
-    brier: float  # mean over held-out transitions; NaN where none is defined
-    impossible: int  # held-out transitions that it gave no chance
-    expected_error: float  # mean over tried pairs of the squared error of the row
-    policy: Integers  # (S,)
-
-    @property
-    def predicts(self) -> bool:
-        """Whether the method says what comes next at all."""
-        return not bool(np.isnan(self.held_out).any())
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All regularizers on one data set."""
-
-    entries: tuple[Entry, ...]
-    transitions: int  # held out in all
-    units: str  # what the folds are made of: episodes or rows
-    folds: int
-    values: Posterior  # of every policy, and of the recorded behavior
-    structures: Mapping[str, float]  # probability of each pooling structure
-    targets: Mapping[str, float]  # probability of each target
-    visits: Integers  # (S,): how often each state was seen
-    seed: int | None = None
-
-    def entry(self, name: str) -> Entry:
-        """One regularizer by name."""
-        for each in self.entries:
-            if each.name == name:
-                return each
-        raise unknown("regularizer in this comparison", name, [each.name for each in self.entries])
-
-    def score(self, name: str) -> float:
-        """Mean log probability of a held-out transition."""
-        return float(self.entry(name).held_out.sum() / self.transitions)
-
-    def lead(self, first: str, second: str) -> tuple[float, float]:
-        """How much better the first predicts than the second, per transition, and the standard error of that."""
-        apart = self.entry(first).held_out - self.entry(second).held_out
-        if not np.isfinite(apart).all():
-            return float(self.score(first) - self.score(second)), float("nan")
-        scale = self.transitions / len(apart)
-        return float(apart.mean() / scale), float(apart.std(ddof=1) / np.sqrt(len(apart)) / scale)
-
-    def agreement(self, first: str, second: str) -> float:
-        """Share of the visits whose state gets the same advice from both."""
-        same = self.entry(first).policy == self.entry(second).policy
-        return float((same * self.visits).sum() / self.visits.sum())
-
-    @property
-    def best(self) -> str:
-        """Who predicts held-out transitions best."""
-        able = [each.name for each in self.entries if each.predicts]
-        return max(able, key=self.score)
-
-    @property
-    def recommended(self) -> str:
-        """The default, unless another predicts better by more than two standard errors."""
-        if DEFAULT not in [each.name for each in self.entries] or self.best == DEFAULT:
-            return self.best
-        lead, error = self.lead(self.best, DEFAULT)
-        return self.best if lead > 2 * error else DEFAULT
-
-    def _repr_html_(self) -> str:
-        return told(self.lines())
-
-    def lines(self) -> list[str]:
-        """What was found, in words."""
-        return [_recommendation(self), *_stakes(self), *_structure_words(self)]
-
-    def to_json(self) -> dict[str, Any]:
-        """Write everything as plain values."""
-        names = [each.name for each in self.entries]
-        return {
-            "format": "certeq-comparison",
-            "version": 1,
-            "seed": self.seed,
-            "recommended": self.recommended,
-            "best_prediction": self.best,
-            "words": self.lines(),
-            "held_out": {"transitions": self.transitions, "units": self.units, "folds": self.folds},
-            "regularizers": [
-                {
-                    "name": each.name,
-                    "settings": dict(each.settings),
-                    "log_probability": _finite(self.score(each.name)),
-                    "impossible": each.impossible,
-                    "brier": _finite(each.brier),
-                    "expected_error": each.expected_error,
-                    "value": self.values.interval(each.name)._asdict(),
-                    "against_default": self._against(each.name),
-                    "policy": each.policy.tolist(),
-                }
-                for each in self.entries
-            ],
-            "agreement": {a: {b: self.agreement(a, b) for b in names} for a in names},
-            "structures": dict(self.structures),
-            "targets": dict(self.targets),
-            "behavior": self.values.interval(RECORDED)._asdict(),
-        }
-
-    def _against(self, name: str) -> dict[str, float | None]:
-        """Paired difference in value to the recommended policy."""
-        found = self.values.difference(name, self.recommended)
-        return {key: _finite(value) for key, value in found._asdict().items()}
 
 
 def compare(
@@ -166,14 +52,49 @@ def compare(
     draws: int = 1000,
     rng: Rng = 0,
     threads: int | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    executor: Executor | None = None,
     notice: Callable[[str], None] = lambda step: None,
 ) -> Comparison:
     """Judge regularizers on the data of a learned policy, with everything else as it was learned.
 
-    ``regularizers`` are names in ``REGULARIZERS``; all that need nothing from the user unless given. ``notice`` is told
-    what is being done.
+    Parameters
+    ----------
+    learned
+        What `certeq.learn` returned; not from counts, since some rows are held out.
+    regularizers
+        Names in ``REGULARIZERS``; all that need nothing from the user unless given.
+    folds
+        Parts that the episodes are dealt into, each predicted from the others.
+    draws, rng
+        How many models are drawn from the posterior, and the seed.
+    threads, workers, scheduler, executor
+        Where regularizers are judged, each by itself, and models drawn: on threads of this process, on local processes,
+        on the Dask cluster of this address, or on an executor that is open already. The result does not depend on it.
+        Where others work, they get the rows, as numbers of states and actions.
+    notice
+        Told what is being done.
     """
-    base = case_of(learned)
+    with places.pool(executor, workers, scheduler) as pool:
+        return _compare(learned, regularizers, folds, draws, rng, threads, pool, notice)
+
+
+def _compare(
+    learned: Learned,
+    regularizers: Sequence[str] | None,
+    folds: int,
+    draws: int,
+    rng: Rng,
+    threads: int | None,
+    pool: Executor | None,
+    notice: Callable[[str], None],
+) -> Comparison:
+    if not isinstance(learned, Learned):
+        raise InputError(
+            "Comparing holds some rows out and predicts them: learn from the rows, not from counts of them."
+        )
+    base = replace(case_of(learned), state_names=(), action_names=())  # what workers need not know
     S, A = base.counts.n_states, base.counts.n_actions
     if S * A * S > LARGEST:
         raise InputError(f"Comparing writes models out; {S:,} states x {A:,} actions are too many. Use fewer bins.")
@@ -181,31 +102,45 @@ def compare(
         raise InputError("Comparing is for plans without a horizon; learn without one first.")
     names = _names(regularizers)
     parts = _split(learned.batch, whole("folds", folds, 2), generator(rng))
-    cases = {name: base.under(name) for name in names}
-    strengths: dict[str, float] = {}
-    for name in names:
-        if "strength" in settings_of(name):
-            notice(f"Choosing a strength for {name}")
-            strengths[name] = _strength("uniform_blend" if name == "discount" else name, base, parts)
-            cases[name] = base.under(name, strength=strengths[name])
+    run = map if pool is None else pool.map
+    alike = {name: ALIKE.get(name, name) for name in names if "strength" in settings_of(name)}
+    tried = list(dict.fromkeys(alike.values()))
+    found = run(partial(_strength, base=base, parts=parts), tried)
+    best = dict(zip(tried, _told("Choosing a strength for", tried, found, notice), strict=True))
+    strengths = {name: best[other] for name, other in alike.items()}
+    cases = {name: base.under(name, **_settings(strengths.get(name))) for name in names}
     models = {name: case.model() for name, case in cases.items()}
     magnitudes = draw_magnitudes(base.counts, MAGNITUDES, rng=_seed(rng, 1))
-    entries = []
-    for name in names:
-        notice(f"Predicting held-out {parts.units} with {name}")
-        entries.append(_entry(name, cases[name], models[name], parts, magnitudes, strengths.get(name)))
+    judge = partial(_entry, parts=parts, magnitudes=magnitudes)
+    what = [[given.get(name) for name in names] for given in (cases, models, strengths)]
+    judged = run(judge, names, *what)
+    entries = _told(f"Predicting held-out {parts.units} with", names, judged, notice)
     chosen = {each.name: each.policy for each in entries} | {RECORDED: behavior(base.counts)}
     notice("Drawing models from the posterior")
     first, names_of = models[names[0]], _distinct(chosen)
     values = posterior(
         first, base.table(first), base.discount, {same[0]: chosen[same[0]] for same in names_of},
         rewards=learned.rewards, batch=learned.batch, draws=draws, rng=_seed(rng, 2), threads=threads,
+        executor=pool,
     )  # fmt: skip
     values = _repeat(values, chosen, names_of)
     return Comparison(
         tuple(entries), len(learned.batch), parts.units, folds, values, *_structures(base),
         base.counts.visits.sum(axis=1), rng if isinstance(rng, int) else None,
     )  # fmt: skip
+
+
+def _told(doing: str, names: Sequence[str], results: Iterable[Any], notice: Callable[[str], None]) -> list[Any]:
+    """Wait for one result after another, telling which."""
+    coming, found = iter(results), []
+    for name in names:
+        notice(f"{doing} {name}")
+        found.append(next(coming))
+    return found
+
+
+def _settings(strength: float | None) -> dict[str, Any]:
+    return {} if strength is None else {"strength": strength}
 
 
 def _names(given: Sequence[str] | None) -> list[str]:
@@ -285,15 +220,14 @@ def _strength(name: str, base: Case, parts: _Parts) -> float:
     return STRENGTHS[int(np.argmax(scores))]
 
 
-def _entry(name: str, case: Case, model: Model, parts: _Parts, magnitudes: Floats, strength: float | None) -> Entry:
+def _entry(name: str, case: Case, model: Model, strength: float | None, *, parts: _Parts, magnitudes: Floats) -> Entry:
     if name == "discount":
         score, brier, impossible = np.full(parts.number, np.nan), float("nan"), 0
     else:
         score, brier, impossible = _predict(case, parts)
     advice: Advice = case.advise()
-    settings = {} if strength is None else {"strength": strength}
     error = _expected_error(case.counts, model, magnitudes)
-    return Entry(name, settings, score, brier, impossible, error, advice.policy)
+    return Entry(name, _settings(strength), score, brier, impossible, error, advice.policy)
 
 
 def _expected_error(counts: Counts, model: Model, magnitudes: Floats) -> float:
@@ -337,66 +271,3 @@ def _repeat(values: Posterior, policies: Mapping[str, Any], names_of: list[list[
 def _seed(rng: Rng, which: int) -> Any:
     """A seed of its own for each use."""
     return np.random.default_rng([rng, which]) if isinstance(rng, int) else generator(rng)
-
-
-def _recommendation(found: Comparison) -> str:
-    best, chosen = found.best, found.recommended
-    if chosen == DEFAULT and best == DEFAULT:
-        return f"Use {DEFAULT}: of all regularizers it predicts held-out transitions best."
-    lead, error = found.lead(best, DEFAULT) if DEFAULT in [e.name for e in found.entries] else (0.0, 0.0)
-    if chosen == DEFAULT and lead < SLIGHT:
-        return f"Use {DEFAULT}: no other predicts held-out transitions better ({best} predicts them as well)."
-    if chosen == DEFAULT:
-        return (
-            f"Use {DEFAULT}. {best} predicts held-out transitions a little better (log probability +{lead:.3g} per "
-            f"transition), but by no more than two standard errors ({error:.2g} each)."
-        )
-    return f"Use {chosen}: it predicts held-out transitions best."
-
-
-def _stakes(found: Comparison) -> list[str]:
-    """How much the choice matters for the advice."""
-    chosen = found.recommended
-    others = [each.name for each in found.entries if each.name != chosen]
-    lines = []
-    if others:
-        least = min(others, key=lambda name: found.agreement(chosen, name))
-        lines.append(
-            f"The advice of {chosen} and of {least}, which differs most from it, is the same for "
-            f"{found.agreement(chosen, least):.0%} of the decisions on record."
-        )
-        surest = max(others, key=lambda name: found.values.difference(name, chosen).better)
-        gap = found.values.difference(surest, chosen)
-        if gap.low > 0:
-            lines.append(
-                f"Under the posterior the policy of {surest} is worth more than that of {chosen}: by {gap.mean:.3g}, "
-                f"90 % interval {gap.low:.3g} to {gap.high:.3g}. Look at where they differ before you choose."
-            )
-        else:
-            lines.append(f"No other policy is clearly worth more than that of {chosen} under the posterior.")
-    against = found.values.difference(chosen, RECORDED)
-    lines.append(
-        f"The chance that it is worth more than what was recorded is {against.better:.0%}; the difference is "
-        f"{against.mean:.3g}, 90 % interval {against.low:.3g} to {against.high:.3g}."
-    )
-    return lines
-
-
-def _structure_words(found: Comparison) -> list[str]:
-    told = {
-        "all": "all rows alike",
-        "action": "the rows of each action alike",
-        "state": "the rows of each state alike",
-        "pair": "each row for itself",
-    }
-    structure = max(found.structures, key=lambda name: found.structures[name])
-    target = max(found.targets, key=lambda name: found.targets[name])
-    return [
-        f"How strongly to regularize is best decided for {told.get(structure, structure)} "
-        f"(probability {found.structures[structure]:.0%}); of the targets {', '.join(TARGETS)} the data favor "
-        f"{target} ({found.targets[target]:.0%})."
-    ]
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -12,7 +12,7 @@ from certeq.arrays import Integers
 from certeq.display import several, told
 from certeq.inquiry.case import case_of
 from certeq.inquiry.words import advised, listed
-from certeq.learned import Learned
+from certeq.learned import Advised
 from certeq.unvisited import CONVENTIONS
 
 
@@ -74,7 +74,7 @@ class Conventions:
         }
 
 
-def compare_conventions(learned: Learned) -> Conventions:
+def compare_conventions(learned: Advised) -> Conventions:
     """Plan once for each convention for unvisited pairs."""
     case = case_of(learned)
     policies = {name: replace(case, unvisited=name).advise().policy for name in CONVENTIONS}

@@ -31,7 +31,7 @@ from certeq.errors import InputError
 from certeq.inquiry.case import Case, case_of, case_of_counts
 from certeq.inquiry.words import advised, finite, listed, name
 from certeq.kernel import MASS_TOLERANCE
-from certeq.learned import Learned, learn
+from certeq.learned import Advised, learn
 
 AUDITED = "discount"
 THRESHOLD = 6  # visits below which some studies throw a pair away
@@ -224,7 +224,7 @@ class Audit:
 
 
 def audit(
-    source: Learned | Batch | Counts | ArrayLike,
+    source: Advised | Batch | Counts | ArrayLike,
     planning_discount: float,
     *,
     discount: float | None = None,
@@ -280,7 +280,7 @@ def audit(
 
 
 def _case(source: Any, discount: float | None, reward: ArrayLike | None, options: dict[str, Any]) -> Case:
-    if isinstance(source, Learned):
+    if isinstance(source, Advised):
         unused = [*(["reward"] if reward is not None else []), *options]
         if unused:
             raise InputError(f"A learned policy brings its own settings; {unused[0]} is not taken here.")

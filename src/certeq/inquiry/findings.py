@@ -6,43 +6,46 @@ Each part may be missing: too large, not asked for, or not to be had from this d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from certeq.arrays import Floats, Integers, Rng
+from certeq.arrays import Booleans, Floats, Integers, Rng
 from certeq.errors import InputError
 from certeq.evaluation.episodes import behavior
 from certeq.evaluation.off_policy import OffPolicy, off_policy
 from certeq.evaluation.posterior import Posterior, posterior
 from certeq.inquiry.case import case_of
 from certeq.inquiry.collect import Ranking, collect_next
-from certeq.inquiry.compare import Comparison
+from certeq.inquiry.comparison import Comparison
 from certeq.inquiry.conventions import Conventions, compare_conventions
 from certeq.inquiry.discount import Audit, audit
 from certeq.inquiry.fragility import Fragility, fragility
 from certeq.inquiry.path import Path, path
-from certeq.learned import Learned
+from certeq.learned import Advised, Learned
 
 ADVICE, RECORDED, PLAIN = "the advice", "what was recorded", "without regularization"
 WORK = 5e10  # plans times the effort of each that a part of a report may take: about ten seconds
 DRAWS, FEWEST = 1000, 40  # models drawn from the posterior where that is not much work, and at least
 AGAIN = 200  # times that the episodes are drawn again for intervals of off-policy estimates
 COLLECT_DRAWS = 40  # from the posterior, to rank what to collect next
-ASKED, CAP = 100, 100  # states that are asked what would change their advice, and where counting stops
+ASKED, CAP = 60, 100  # states that are asked what would change their advice, and where counting stops
+WITHIN = 1e-6  # breakpoints of a path are known to lie in intervals so wide
 EACH = 25  # plans that it takes to ask a state
 PLANS = {"path": 250, "audit": 9, "conventions": 6, "fragility": 300, "collect": 6 * COLLECT_DRAWS}  # about so many
+SURE = ("plain", "posterior", "off_policy")  # asked in this order; the others need none of them
 SPARSE = 500_000  # pairs of a sparse model, above which it is planned in once
 Notice = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Findings:
-    """A learned policy and what was found out about it."""
+    """A learned policy, from rows or from counts of them, and what was found out about it."""
 
-    learned: Learned
+    learned: Advised
     plain: Integers | None = None  # (S,): what would be advised without regularization
     posterior: Posterior | None = None
     audit: Audit | None = None
@@ -72,6 +75,11 @@ class Findings:
         return np.atleast_2d(runner)[0], np.atleast_2d(gap)[0]
 
     @property
+    def choice(self) -> Booleans:
+        """Where something else may be advised as well, ``(S,)``."""
+        return np.asarray(self.runner_up[0] >= 0)
+
+    @property
     def now(self) -> Floats:
         """How much more the advised action earns at once than the runner-up, ``(S,)``."""
         runner, _ = self.runner_up
@@ -85,7 +93,7 @@ class Findings:
         return np.asarray(self.runner_up[1] - self.now)
 
 
-def drift(learned: Learned) -> Floats:
+def drift(learned: Advised) -> Floats:
     """Where the advised action leads on average, in cells along each column, ``(S, columns)``; 0 where it ends."""
     cells, model = learned.policy.recipe.cells, learned.model.transition
     state, action = np.arange(len(cells)), np.maximum(np.atleast_2d(learned.policy.actions)[0], 0)
@@ -95,20 +103,21 @@ def drift(learned: Learned) -> Floats:
 
 
 def examine(
-    learned: Learned,
+    learned: Advised,
     *,
     draws: int | None = None,
     rng: Rng = 0,
     planning_discount: float | None = None,
     comparison: Comparison | None = None,
     notice: Notice = lambda part: None,
+    executor: Executor | None = None,
 ) -> Findings:
     """Ask all questions of a learned policy.
 
     Parameters
     ----------
     learned
-        What `certeq.learn` returned.
+        What `certeq.learn` returned, or `certeq.learned.learn_counts`; of counts alone less can be said.
     draws, rng
         How many models are drawn from the posterior, 0 for none, and the seed: 1,000 unless said, and fewer where
         the model is large.
@@ -117,7 +126,9 @@ def examine(
     comparison
         What `certeq.compare` found on the same data, if it was asked.
     notice
-        Called with the name of each part before it is begun.
+        Called with the name of each part before it is begun; two are asked at a time, so not always from this thread.
+    executor
+        Where models are drawn from the posterior; threads of this process unless given. No rows are sent there.
     """
     chosen = learned.summary.settings
     gamma = float(chosen["discount"])
@@ -126,31 +137,45 @@ def examine(
     missing: dict[str, str] = {}
     questions: dict[str, Callable[[], Any]] = {
         "plain": lambda: case_of(learned).under("none").advise().policy,
-        "posterior": lambda: _posterior(learned, found.get("plain"), draws, rng),
+        "posterior": lambda: _posterior(learned, found.get("plain"), draws, rng, executor),
         "off_policy": lambda: _off_policy(learned, found.get("posterior"), rng),
         "audit": lambda: audit(learned, lower),
-        "path": lambda: path(learned, "planning_discount"),
+        "path": lambda: path(learned, "planning_discount", tolerance=WITHIN),
         "fragility": lambda: _fragility(learned),
         "conventions": lambda: compare_conventions(learned),
         "collect": lambda: _collect(learned, draws, rng),
     }
-    for name, ask in questions.items():
-        notice(name)
+
+    def ask(names: list[str]) -> None:
+        while names:
+            name = names.pop(0)
+            notice(name)
+            try:
+                _check_work(learned, name)
+                found[name] = questions[name]()
+            except InputError as error:
+                missing[name] = str(error)
+
+    rest = [name for name in questions if name not in SURE]
+    with ThreadPoolExecutor(1) as other:  # posterior draws keep all processors busy, most other questions only one
+        asked = other.submit(ask, rest)
         try:
-            _check_work(learned, name)
-            found[name] = ask()
-        except InputError as error:
-            missing[name] = str(error)
+            ask(list(SURE))
+        except BaseException:
+            rest.clear()  # nobody waits for the answers any more
+            raise
+        asked.result()
+    missing = {name: missing[name] for name in questions if name in missing}
     return Findings(learned, comparison=comparison, missing=missing, **found)
 
 
-def _effort(learned: Learned) -> float:
+def _effort(learned: Advised) -> float:
     """About how many steps of arithmetic one plan takes: a linear system of S equations, and S * A rows."""
     S, A = learned.policy.visits.shape
     return float(S * S * (S + 30 * A))
 
 
-def _check_work(learned: Learned, part: str) -> None:
+def _check_work(learned: Advised, part: str) -> None:
     """Raise if a part would take much longer than somebody waits for a report."""
     S, A = learned.policy.visits.shape
     sparse = learned.counts.sparse and part in ("audit", "conventions")  # planned in without writing the rows out
@@ -158,7 +183,7 @@ def _check_work(learned: Learned, part: str) -> None:
         raise InputError(f"For {S:,} states and {A:,} actions this takes too long for a report; ask for it by itself.")
 
 
-def _draws(learned: Learned, draws: int | None) -> int:
+def _draws(learned: Advised, draws: int | None) -> int:
     """How many models to draw."""
     if draws == 0:
         raise InputError("No draws from the posterior were asked for.")
@@ -172,7 +197,9 @@ def _draws(learned: Learned, draws: int | None) -> int:
     return affordable
 
 
-def _posterior(learned: Learned, plain: Integers | None, draws: int | None, rng: Rng) -> Posterior:
+def _posterior(
+    learned: Advised, plain: Integers | None, draws: int | None, rng: Rng, executor: Executor | None
+) -> Posterior:
     chosen = learned.summary.settings
     policies: dict[str, Any] = {ADVICE: learned.policy.actions, RECORDED: behavior(learned.counts)}
     if chosen["regularizer"] != "none" and plain is not None:
@@ -183,17 +210,18 @@ def _posterior(learned: Learned, plain: Integers | None, draws: int | None, rng:
         chosen["discount"],
         policies,
         rewards=learned.rewards,
-        batch=learned.batch,
+        batch=learned.rows,
         draws=_draws(learned, draws),
         rng=rng,
         horizon=chosen["horizon"],
+        executor=executor,
     )
 
 
-def _off_policy(learned: Learned, model: Posterior | None, rng: Rng) -> OffPolicy:
+def _off_policy(learned: Advised, model: Posterior | None, rng: Rng) -> OffPolicy:
     chosen = learned.summary.settings
     return off_policy(
-        learned.batch,
+        _from_rows(learned, "values the advice by whole episodes").batch,
         learned.policy.actions,
         chosen["discount"],
         reward=None if learned.rewards is not None else learned.table,
@@ -204,15 +232,24 @@ def _off_policy(learned: Learned, model: Posterior | None, rng: Rng) -> OffPolic
     )
 
 
-def _collect(learned: Learned, draws: int | None, rng: Rng) -> Ranking:
+def _from_rows(learned: Advised, what: str) -> Learned:
+    """What was learned from rows; otherwise the reason why a part that needs them is missing."""
+    if not isinstance(learned, Learned):
+        raise InputError(f"This part {what}, and here there are only counts of rows. Learn from the rows to see it.")
+    return learned
+
+
+def _collect(learned: Advised, draws: int | None, rng: Rng) -> Ranking:
     if draws == 0:
         raise InputError("No draws from the posterior were asked for.")
     return collect_next(learned, draws=COLLECT_DRAWS, rng=rng)
 
 
-def _fragility(learned: Learned) -> Fragility:
+def _fragility(learned: Advised) -> Fragility:
     """Ask the most visited of the states that have something else to advise, as many as there is time for."""
+    with_rows = _from_rows(learned, "asks for the best and the worst of the rows that were seen")
     open_to = np.atleast_2d(learned.policy.runner_up()[0])[0] >= 0
     order = np.argsort(-learned.policy.visits.sum(axis=1), kind="stable")
     most = int(min(WORK / (EACH * _effort(learned)), ASKED))
-    return fragility(learned, states=order[open_to[order]][:most].tolist(), cap=CAP)
+    along = path(learned, tolerance=WITHIN)
+    return fragility(with_rows, states=order[open_to[order]][:most].tolist(), cap=CAP, along=along)

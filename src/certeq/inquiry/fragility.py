@@ -82,8 +82,13 @@ class Fragility:
         return np.minimum(self.against, self.favor)
 
     @property
+    def choice(self) -> Booleans:
+        """States that are advised, and with something else that may be advised, ``(S,)``."""
+        return np.asarray((self.advice >= 0) & (self.runner_up >= 0))
+
+    @property
     def asked(self) -> Booleans:
-        """States that were asked about: advised, and with something else that may be advised, ``(S,)``."""
+        """States with a choice that were asked about, ``(S,)``."""
         return np.asarray(self.against > 0)
 
     def _repr_html_(self) -> str:
@@ -91,15 +96,20 @@ class Fragility:
 
     def lines(self) -> list[str]:
         """Fragility in words."""
-        asked, needed = np.flatnonzero(self.asked), self.observations
-        if not len(asked):
+        asked, needed, choices = np.flatnonzero(self.asked), self.observations, int(self.choice.sum())
+        if not choices:
             return ["In no state is there anything else that could be advised, so no observation can overturn advice."]
+        if not len(asked):
+            return [f"No state was asked about; in {choices:,} there is a choice."]
         one, few = (asked[needed[asked] <= k] for k in (1, FEW))
+        where = "where there is a choice"
+        if len(asked) < choices:
+            where = f"asked about (there is a choice in {choices:,})"
         sturdy = int((needed[asked] > self.cap).sum())
         told = [
-            f"One contrary observation would change the advice in {len(one):,} of {several(len(asked), 'state')} where "
-            f"there is a choice{listed(self.state_names, one)}; {FEW} or fewer would in {len(few):,}. In half of them "
-            f"it takes at most {int(np.median(needed[asked])):,}.",
+            f"One contrary observation would change the advice in {len(one):,} of {several(len(asked), 'state')} "
+            f"{where}{listed(self.state_names, one)}; {FEW} or fewer would in {len(few):,}. In half of them it takes "
+            f"at most {int(np.median(needed[asked])):,}.",
         ]
         if sturdy:
             told.append(f"In {several(sturdy, 'state')} it takes more than {self.cap:,} contrary observations.")
@@ -112,7 +122,7 @@ class Fragility:
     def line(self, state: int) -> str:
         """One state's advice, in words: what would change it."""
         if not self.asked[state]:
-            return "Nothing else can be advised here."
+            return "This state was not asked about." if self.choice[state] else "Nothing else can be advised here."
         counts = []
         for number, outcome, action in (
             (int(self.against[state]), "bad", int(self.advice[state])),

@@ -1,10 +1,11 @@
 """The regularization path: the advice along a strength, or along a planning discount, and where exactly it changes.
 
 The advice is planned on a grid (warm-started along it). Wherever neighbors disagree, the interval between them is
-halved until it is narrower than the tolerance, for all such intervals at once. What is found in this way is where the
-*planner's* advice flips, ties and all: actions closer than 1e-10 of the spread of all values are tied, so where a gap
-is nearly flat its flip is found that much to the side. (Interpolating the gap between the two actions took more plans,
-not fewer: where advice changes in several states close by, gaps have kinks.)
+narrowed until it is no wider than the tolerance, for all such intervals at once. While it is wide, or advice changes in
+several states, it is halved. Then the gap between the two actions of the one state is extrapolated to zero from each
+side (not interpolated: where the advice flips, the gap has a kink), and the next points lie close around that place.
+What is found is where the *planner's* advice flips, ties and all: actions closer than 1e-10 of the spread of all values
+are tied, so where a gap is nearly flat its flip is found that much to the side.
 
 A grid can miss a state whose advice changes and changes back between two neighbors. So each gap between the advised
 action and a rival is also extrapolated into every interval from both sides, along its secants outside; where the two
@@ -28,13 +29,15 @@ from certeq.display import number, several, told
 from certeq.errors import InputError, unknown
 from certeq.inquiry.case import Case, case_of
 from certeq.inquiry.words import advised, finite, listed
-from certeq.learned import Learned
+from certeq.learned import Advised
 from certeq.regularizers import settings_of
 
 ALONG = {"strength": "uniform_prior", "planning_discount": "discount"}  # what moves -> the regularizer unless said
 POINTS = 65
 TOLERANCE = 1e-10
 FINEST = 1e-5  # of the range: no point is added to look for a pair of flips in a narrower interval
+SMOOTH = 0.01  # of the range: in a narrower interval with one flip, the gap between two actions is extrapolated to it
+CLOSE = 64  # and the next points are so much closer to each side of it than the interval is wide
 ROOM = 8_000_000  # numbers that one round of plans may hold
 
 
@@ -147,7 +150,7 @@ class Path:
 
 
 def path(
-    learned: Learned,
+    learned: Advised,
     along: str = "strength",
     *,
     regularizer: str | None = None,
@@ -188,7 +191,7 @@ def follow(
     search = _Search(case, along, chosen, {})
     search.visit(np.linspace(low, high, whole("points", points, 2)))
     search.look_between(FINEST * (high - low))
-    search.halve(tolerance)
+    search.close_in(tolerance)
     knots, policies = search.read()
     advice = case.advise().policy
     plans = len(search.found)
@@ -232,16 +235,18 @@ class _Search(NamedTuple):
         keep = np.concatenate([[0], change + 1])
         return (values[change] + values[change + 1]) / 2, policies[keep]
 
-    def halve(self, tolerance: float) -> None:
-        """Halve every interval whose ends advise differently, until it is no wider than the tolerance."""
+    def close_in(self, tolerance: float) -> None:
+        """Narrow every interval whose ends advise differently, until it is no wider than the tolerance."""
         while True:
-            values, policies, _ = self._sorted()
+            values, policies, leads = self._sorted()
             middle = (values[1:] + values[:-1]) / 2
             apart = (policies[1:] != policies[:-1]).any(axis=1)
             wide = (np.diff(values) > tolerance) & (middle > values[:-1]) & (middle < values[1:])
-            if not (apart & wide).any():
+            where = np.flatnonzero(apart & wide)
+            if not len(where):
                 return
-            self.visit(middle[apart & wide])
+            points = [_closer(i, values, policies, leads, tolerance) for i in where.tolist()]
+            self.visit(np.unique(np.concatenate(points)))
 
     def look_between(self, finest: float) -> None:
         """Add points where an action may be overtaken and come back between two points."""
@@ -256,6 +261,26 @@ class _Search(NamedTuple):
         values = sorted(self.found)
         policies, leads = zip(*(self.found[value] for value in values), strict=True)
         return np.array(values), np.array(policies), np.array(leads)
+
+
+def _closer(i: int, values: Floats, policies: Integers, leads: Floats, tolerance: float) -> Floats:
+    """Values to plan at between values i and i + 1, whose advice differs: close around the flip, or in the middle."""
+    left, right = values[i], values[i + 1]
+    middle, aside = (left + right) / 2, max((right - left) / CLOSE, 0.4 * tolerance)
+    changed = np.flatnonzero(policies[i] != policies[i + 1])
+    if len(changed) > 1 or right - left > SMOOTH * (values[-1] - values[0]):
+        return np.array([middle])
+    s, found = changed[0], []
+    for end, outer, other in ((i, i - 1, i + 1), (i + 1, i + 2, i)):  # a gap has a kink where it is zero
+        if 0 <= outer < len(values) and policies[outer, s] == policies[end, s]:
+            lead, before = leads[[end, outer], s, policies[other, s]]
+            if before > lead:
+                found.append(values[end] + (values[end] - values[outer]) * lead / (before - lead))
+    if not found:
+        return np.array([middle])
+    crossing = np.clip(np.mean(found), left, right)
+    points = [point for point in (crossing - aside, crossing + aside) if left < point < right]
+    return np.array(points if len(points) == 2 else [*points, middle])
 
 
 def _meetings(values: Floats, policies: Integers, lead: Floats, finest: float) -> Floats:

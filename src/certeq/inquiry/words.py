@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.arrays import Floats, Integers
+from certeq.arrays import ArrayLike, Integers
 from certeq.display import shorten
 
 MOST = 5  # names that a sentence lists
@@ -35,8 +35,8 @@ def advised(policy: Integers, action_names: Sequence[str]) -> list[Any]:
     return list(labels[policy].tolist())
 
 
-def finite(values: Floats) -> Any:
-    """Nested lists with None for what JSON does not have."""
-    plain = np.asarray(values, dtype=object)
+def finite(values: ArrayLike) -> Any:
+    """A number, or nested lists of them, with None for what JSON does not have."""
+    plain = np.array(values, dtype=object)
     plain[~np.isfinite(values)] = None
     return plain.tolist()

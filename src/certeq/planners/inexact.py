@@ -18,8 +18,10 @@ import numpy as np
 
 from certeq.arrays import Floats
 from certeq.fast.threads import Crew
+from certeq.kernel import terms
 from certeq.planners.backup import ROUNDING, TIE
 from certeq.planners.passes import Passes, Seen
+from certeq.planners.plan import UNIT
 from certeq.planners.problem import Problem, Solution
 from certeq.planners.progress import Watch
 
@@ -78,10 +80,10 @@ def inexact_policy_iteration(
             wanted = FIRST if iteration == 1 else forcing if known.seen.moved else 0.0
             part = max(wanted, ENOUGH * goal / size, PRECISION)
             values = passes.correct(values, known.shift, part)
-    error = np.asarray(known.size / gap)
-    policy = passes.lowest.astype(np.int64)
-    residual, count = np.asarray(known.size), np.asarray(known.iteration)
     final = known.values + known.shift
+    size = known.size + _hidden(known, final, problem)
+    error, residual, count = np.asarray(size / gap), np.asarray(size), np.asarray(known.iteration)
+    policy = passes.lowest.astype(np.int64)
     return Solution(policy, final, count, residual, np.asarray(converged), error, watch.interrupted)
 
 
@@ -94,6 +96,12 @@ def _certify(seen: Seen, values: Floats, gap: float, uneven: float, iteration: i
         shift, size = 0.0, plain
     scale = max(abs(seen.bottom + shift), abs(seen.top + shift), 1e-300)
     return Known(values, shift, size, scale, seen, iteration)
+
+
+def _hidden(known: Known, final: Floats, problem: Problem) -> float:
+    """What rounding hides of the residual where a large constant was taken off: values were larger when backed up."""
+    excess = float(np.abs(known.values).max() - np.abs(final).max())
+    return (16 + terms(problem.model)) * UNIT * max(excess, 0.0)
 
 
 def _tie(known: Known) -> float:

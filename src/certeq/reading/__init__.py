@@ -15,11 +15,11 @@ from certeq.reading.batches import UNRELATED, make_batch, relate
 from certeq.reading.files import resolve
 from certeq.reading.gymnasium import rollout
 from certeq.reading.minari import is_minari, open_minari
-from certeq.reading.rewards import known_rewards
+from certeq.reading.rewards import known_rewards, rewards_of_pairs
 from certeq.reading.roles import Roles, find_roles
 from certeq.reading.tables import Table, open_table
 
-__all__ = ["UNRELATED", "columns", "known_rewards", "read", "related", "rollout"]
+__all__ = ["UNRELATED", "columns", "known_rewards", "read", "related", "rewards_of_pairs", "rollout"]
 
 Name: TypeAlias = str | bool | None
 """A column; None to find it; False where there is none."""

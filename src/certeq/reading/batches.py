@@ -12,7 +12,7 @@ from certeq.arrays import Booleans, Floats, Integers, Rng, first
 from certeq.batch import ENDED, Batch
 from certeq.discretize import Bins, Recipe, fit_encode
 from certeq.discretize.columns import Column, is_whole
-from certeq.discretize.fitting import place, refuse_mixed
+from certeq.discretize.fitting import place, refuse_mixed, say_bins
 from certeq.errors import InputError, nearest
 from certeq.reading.roles import Roles
 from certeq.reading.rows import LAST, Links, check_gaps, explicit, long
@@ -125,7 +125,7 @@ def _cut(recipe: Recipe, states: Mapping[str, Column], told: Mapping[str, Any]) 
     """Say which whole numbers were cut unasked, since they might have been labels."""
     return [
         f"I cut {axis.column!r} at its quantiles into {axis.size} bin{'s' * (axis.size > 1)}; say "
-        f"bins={{{axis.column!r}: 'labels'}} (--bins {axis.column}=labels) to keep every value."
+        f"{say_bins(axis.column, 'labels')} to keep every value."
         for axis in recipe.axes
         if isinstance(axis, Bins) and axis.column not in told and is_whole(states[axis.column])
     ]
@@ -162,7 +162,7 @@ def _countable(name: str, column: Column) -> None:
     if column.kind == "float" and not is_whole(column) and len(column.distinct.labels) > FLOAT_ACTIONS:
         raise InputError(
             f"The action {name!r} has {len(column.distinct.labels):,} different values, so it is an amount and not a "
-            f"choice. Bin it: bins={{{name!r}: 'quantile:4'}} (--bins {name}=quantile:4)."
+            f"choice. Bin it: {say_bins(name, 'quantile:4')}."
         )
 
 

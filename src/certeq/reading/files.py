@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import gzip
 import hashlib
@@ -157,8 +158,20 @@ def _csv(path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
     if twice:
         name = re.sub(r"_duplicated_\d+$", "", twice[0])
         raise InputError(f"{path.name} has two columns named {name!r}. Rename one of them.")
-    trimmed = [name.strip() for name in frame.columns]
+    trimmed = [name.strip() for name in _names(data, how["separator"], frame.columns)]
     return frame.rename(dict(zip(frame.columns, trimmed, strict=True))) if len(set(trimmed)) == len(trimmed) else frame
+
+
+def _names(data: bytes, separator: str, found: list[str]) -> list[str]:
+    """Names of the columns; a quotation mark that is doubled in the header is one, which the parser does not know."""
+    if not any('""' in name for name in found):
+        return found
+    lines = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline="")
+    try:
+        header = next(csv.reader(lines, delimiter=separator))
+    except csv.Error:
+        return found
+    return header if len(header) == len(found) else found
 
 
 def _dialect(path: Path, data: bytes) -> dict[str, Any]:

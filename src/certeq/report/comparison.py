@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.inquiry.compare import RECORDED, Comparison
+from certeq.inquiry.comparison import RECORDED, Comparison
 from certeq.report import pictures
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Floats
+from certeq.arrays import Booleans, Floats
 from certeq.display import shorten
 from certeq.report import pictures
 
@@ -134,10 +134,10 @@ def state_words(findings: Findings, state: int, length: int = 34) -> str:
     return shorten(" · ".join(shorten(word, length) for word in words), length)
 
 
-def chances(posterior: Posterior, *, clear: float = 0.8) -> Figure:
-    """In how many states the advised action is best with which probability."""
+def chances(posterior: Posterior, *, clear: float = 0.8, among: Booleans | None = None) -> Figure:
+    """In how many states, of all or ``among`` some ``(S,)``, the advised action is best with which probability."""
     chance = np.atleast_2d(posterior.advised_best)[0]
-    chance = chance[~np.isnan(chance)]
+    chance = chance[~np.isnan(chance) & (True if among is None else among)]
     figure: Figure
     with pictures.style(page=True):
         figure, axes = pictures.canvas(width=WIDTH, height=1.9)

@@ -12,14 +12,14 @@ from certeq.report.maps import action_color, action_signs
 from certeq.report.sheet import sheet
 
 if TYPE_CHECKING:
-    from certeq.learned import Learned
+    from certeq.learned import Advised
 
 MOST_STATES = 300  # that the page plans for
 MOST_CELLS = 2_000_000  # S * A * S, what the page keeps in memory
 MOST_NUMBERS = 40_000  # of a target that is written out
 
 
-def why_not(learned: Learned, suppress_below: int) -> str:
+def why_not(learned: Advised, suppress_below: int) -> str:
     """Why the page cannot plan anew; an empty text where it can."""
     S, A = learned.policy.visits.shape
     if S > MOST_STATES or S * A * S > MOST_CELLS:
@@ -34,7 +34,7 @@ def why_not(learned: Learned, suppress_below: int) -> str:
     return ""
 
 
-def model(learned: Learned) -> dict[str, Any]:
+def model(learned: Advised) -> dict[str, Any]:
     """What the page needs to plan anew under any planning discount, and to plan as was done here."""
     counts, chosen = learned.counts, learned.summary.settings
     S, A = learned.policy.visits.shape

@@ -6,8 +6,6 @@ what it cannot tell. The page holds counts of states, never rows or identifiers.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,13 +13,12 @@ import certeq
 from certeq.arrays import whole
 from certeq.display import harmless, number, several, shorten
 from certeq.inquiry.findings import ADVICE, Findings
-from certeq.report import comparison, curves, embed, maps, pictures, tables, tell
-from certeq.report.page import data_uri
+from certeq.report import comparison, curves, embed, html, maps, pictures, tables, tell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from certeq.inquiry.compare import Comparison
+    from certeq.inquiry.comparison import Comparison
 
 STEPS = 100  # of the slider
 OUTCOMES = {"state": "in the same state", "anywhere": "anywhere in the data"}
@@ -57,34 +54,15 @@ def render(
     manifest
         What else should be kept about how the page was made, such as the seed.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
     whole("suppress_below", suppress_below, 0)
-    loader = PackageLoader("certeq.report")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-    environment.trim_blocks = environment.lstrip_blocks = True
-    style, script = (loader.get_source(environment, name)[0] for name in ("report.css", "report.js"))
-    context = dict(_context(findings, suppress_below))
-    return environment.get_template("report.html").render(
-        **context,
+    return html.write(
+        "report.html",
+        style="report.css",
+        script="report.js",
         title=tell.title(findings) if title is None else harmless(title),
         manifest=dict(_manifest(findings, manifest or {})),
         version=certeq.__version__,
-        style=Markup(style),  # ours, as is the script; both are named by their hashes
-        script=Markup(script),
-        policy=content_policy(style, script),
-    )
-
-
-def content_policy(style: str, script: str) -> str:
-    """Allow exactly this style sheet, this script and the pictures inside the page; no network, nothing else."""
-    style_hash, script_hash = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)
-    )
-    return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
-        "base-uri 'none'; form-action 'none'"
+        **dict(_context(findings, suppress_below)),
     )
 
 
@@ -219,7 +197,7 @@ def _arrows(findings: Findings) -> str:
 def _picture(
     name: str, draw: Callable[[], Figure], alt: str, caption: str, table: tables.Table | None = None
 ) -> Picture:
-    return Picture(name, data_uri(pictures.to_page(draw())), alt, caption, table)
+    return Picture(name, html.data_uri(pictures.to_page(draw())), alt, caption, table)
 
 
 def _path(findings: Findings) -> Picture:
@@ -286,16 +264,16 @@ def _posterior(findings: Findings) -> Iterator[Picture]:
     )
     yield _picture(
         "chances",
-        lambda: curves.chances(found),
-        "A histogram over states of the probability that the advised action is the best one.",
-        "How sure the advice is, state by state; the policy table has each state's number.",
+        lambda: curves.chances(found, among=findings.choice),
+        "A histogram over states with a choice of the probability that the advised action is the best one.",
+        "How sure the advice is, state by state, where there is a choice; the policy table has each state's number.",
     )
 
 
 def _manifest(findings: Findings, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     summary = findings.learned.summary.to_json()
     yield from ((name, harmless(value)) for name, value in summary["versions"].items())
-    fingerprint = findings.learned.batch.fingerprint
+    fingerprint = findings.learned.policy.data["fingerprint"]
     if fingerprint is not None:
         yield "SHA-256 of the data", fingerprint
     if findings.posterior is not None:

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from certeq.report import html
+
+TITLE = "The paper's figures, with verdicts"
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 LOOKS = {HOLDS: ("yes", "✓"), FAILS: ("no", "✗"), OPEN: ("open", "?")}  # class and sign: never by color alone
 
 
 def reproduction(figures: Sequence[Mapping[str, Any]], pictures: Mapping[str, bytes], *, version: str) -> str:
     """Write the page: ``figures`` are records as in verdicts.json, ``pictures`` their SVG images by name."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    loader = PackageLoader("certeq.report")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-    environment.trim_blocks = environment.lstrip_blocks = True
-    environment.filters |= {"duration": duration, "plain": plain}
-    style, _, _ = loader.get_source(environment, "page.css")
     machines: list[Any] = []
     for figure in figures:
         machines += [machine for machine in figure["machines"] if machine not in machines]
-    return environment.get_template("reproduction.html").render(
+    return html.write(
+        "reproduction.html",
+        style="page.css",
+        filters={"duration": duration, "plain": plain},
+        title=TITLE,
         figures=figures,
-        images={name: data_uri(picture) for name, picture in pictures.items()},
+        images={name: html.data_uri(picture) for name, picture in pictures.items()},
         counts=count(verdict for figure in figures for verdict in figure["verdicts"]),
         counts_of={figure["figure"]: count(figure["verdicts"]) for figure in figures},
         looks=LOOKS,
         machines=machines,
         version=version,
-        style=Markup(style),  # ours, and named by its hash below
-        policy=content_policy(style),
     )
 
 
@@ -41,17 +36,6 @@ def count(verdicts: Any) -> dict[str, int]:
     """How many verdicts of each kind."""
     outcomes = [verdict["outcome"] for verdict in verdicts]
     return {outcome: outcomes.count(outcome) for outcome in LOOKS}
-
-
-def data_uri(svg: bytes) -> str:
-    """An SVG image as an address that contains it."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
-
-
-def content_policy(style: str) -> str:
-    """Allow the pictures inside the page and exactly this style sheet; no scripts, no network, nothing else."""
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 def duration(seconds: float) -> str:

@@ -17,6 +17,7 @@ from certeq.discretize import Bins, Labels, Recipe
 SIDE = 48  # cells along one side of a nested sheet
 SPARSE = 6  # a nested sheet may have this many times as many cells as there are states
 WIDE = 2.5  # how much wider than high a sheet without order is
+LABELED = 40  # rows of such a sheet that have a number written beside them: more would overlap
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,9 @@ def _row_by_row(recipe: Recipe) -> Sheet:
     columns = max(1, ceil((WIDE * S) ** 0.5))
     rows = ceil(S / columns)
     number = np.arange(S)
-    down = Side(("number of the first state in the row",), tuple(f"{columns * i:,}" for i in range(rows)))
+    every = ceil(rows / LABELED)
+    numbers = tuple("" if i % every else f"{columns * i:,}" for i in range(rows))
+    down = Side(("number of the first state in the row",), numbers)
     return Sheet(number // columns, number % columns, rows, columns, down, Side(()), ordered=False)
 
 

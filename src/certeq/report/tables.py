@@ -137,7 +137,7 @@ def policy_table(teller: Teller) -> Table:
         cells = [Cell(word, "head") for word in teller.words[s]]
         cells += [teller.action(a, "no advice"), teller.count(s, a) if a >= 0 else Cell("–", "never")]
         cells += [teller.action(int(runner[s]), "nothing else tried" if a >= 0 else "–"), amount(gap[s])]
-        cells += [share(chance[s])] if chance is not None else []
+        cells += [share(chance[s] if findings.choice[s] else np.nan)] if chance is not None else []
         cells += [_contrary(fragile, s)] if fragile is not None else []
         lines.append(Line(cells, " ".join(marks), a))
     caption = f"Advice in each state, the most visited first.{teller.partial}"
@@ -148,7 +148,7 @@ def _contrary(fragile: Fragility, state: int) -> Cell:
     """How many rows against it would change a piece of advice."""
     number_of = int(fragile.observations[state])
     if not fragile.asked[state]:
-        return Cell("–", "never")
+        return Cell("not asked" if fragile.choice[state] else "–", "never")
     return Cell(f">{fragile.cap:,}" if number_of > fragile.cap else number(number_of), "number", number_of)
 
 

@@ -68,14 +68,17 @@ def _sure(findings: Findings) -> Iterator[str]:
         f"({number(before.low)} to {number(before.high)}): the advice is better with probability "
         f"{percent(gain.better, found.draws)}, if the states hold all that matters."
     )
-    open_states, total = len(found.undecided()), int((findings.advised >= 0).sum())
+    open_states, total = len(found.undecided()), int(findings.choice.sum())
     if open_states:
         yield (
-            f"State by state it is less sure: in {open_states:,} of {several(total, 'state')} the advised action is "
-            "the best one in fewer than four of five models that the data allow."
+            f"State by state it is less sure: in {open_states:,} of {several(total, 'state')} with a choice the "
+            "advised action is the best one in fewer than four of five models that the data allow."
         )
     elif total:
-        yield "In every state the advised action is the best one in at least four of five models that the data allow."
+        yield (
+            "In every state with a choice the advised action is the best one in at least four of five models that the "
+            "data allow."
+        )
 
 
 def tiles(findings: Findings) -> Iterator[tuple[str, str]]:
@@ -86,11 +89,12 @@ def tiles(findings: Findings) -> Iterator[tuple[str, str]]:
         yield f"{summary.episodes:,}", "episode" if summary.episodes == 1 else "episodes"
     yield f"{summary.pairs_seen / summary.pairs:.0%}".replace("%", " %"), "of state–action pairs were ever tried"
     if findings.posterior is not None:
-        total, open_states = int((findings.advised >= 0).sum()), len(findings.posterior.undecided())
+        total, open_states = int(findings.choice.sum()), len(findings.posterior.undecided())
         better = findings.posterior.difference(ADVICE, RECORDED).better
         chance = percent(better, findings.posterior.draws)
         yield chance, "chance that the advice beats what was recorded, by the model"
-        yield f"{total - open_states:,} of {total:,}", "states with a clear best action"
+        if total:
+            yield f"{total - open_states:,} of {total:,}", "states with a choice where one action is clearly best"
     if findings.off_policy is not None:
         yield f"{findings.off_policy.effective_size:.1f}", "episodes in effect for off-policy estimates"
 

@@ -1,0 +1,43 @@
+"""Pages that are one HTML file and need nothing else: no network, and no style or script but their own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Filters = Mapping[str, Callable[..., Any]]
+
+
+def write(template: str, *, style: str, script: str | None = None, filters: Filters | None = None, **told: Any) -> str:
+    """Fill in a template of ours; style and script are named by their files."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    loader = PackageLoader("certeq.report")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    environment.filters |= filters or {}
+    ours = {
+        kind: loader.get_source(environment, name)[0]
+        for kind, name in (("style", style), ("script", script))
+        if name is not None
+    }
+    trusted = {kind: Markup(text) for kind, text in ours.items()}  # what is not ours stays escaped
+    return environment.get_template(template).render(**told, **trusted, policy=content_policy(**ours))
+
+
+def content_policy(**ours: str) -> str:
+    """Allow exactly these texts, as ``style`` and ``script``, and the pictures inside the page; nothing else."""
+    allowed = "".join(f" {kind}-src 'sha256-{_digest(text)}';" for kind, text in ours.items())
+    return f"default-src 'none'; img-src data:;{allowed} base-uri 'none'; form-action 'none'"
+
+
+def data_uri(svg: bytes) -> str:
+    """An SVG image as an address that contains it."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
