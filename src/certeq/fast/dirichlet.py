@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from certeq.fast.lanes import WIDTH, add_up, fill, load, plus, total
+
 _compile = njit(cache=True, nogil=True, error_model="numpy")
-_compile_sums = njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nnan", "nsz"}
-)  # in lanes
+_compile_greatest = njit(
+    cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nnan", "nsz"}
+)  # eight at a time; the greatest number is the same in any order
 TABLE = 64  # rising factorials of smaller counts are looked up
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1 / math.factorial(k) for k in range(2, 14))
 FEW = 16  # factors that are multiplied out before Stirling's series is exact enough
@@ -107,15 +109,7 @@ def _exponentials(x: Any) -> None:
         x[g] = e
 
 
-@_compile_sums
-def _total(x: Any) -> float:
-    total = 0.0
-    for g in range(len(x)):
-        total += x[g]
-    return total
-
-
-@_compile_sums
+@_compile_greatest
 def _largest(x: Any) -> float:
     top = x[0]
     for g in range(len(x)):
@@ -132,7 +126,7 @@ def _posterior(likelihood: Any, prior: Any) -> float:
     for g in range(len(prior)):
         likelihood[g] -= top
     _exponentials(likelihood)
-    total = _total(likelihood)
+    total = add_up(likelihood)
     share = 1.0 / total
     for g in range(len(prior)):
         likelihood[g] *= share
@@ -153,19 +147,20 @@ def _tables(magnitudes: Any, share: float) -> Any:
     return table, totals, weights
 
 
-@_compile_sums
+@_compile
 def _average(posterior: Any, visits: float, magnitudes: Any, logs: Any, weights: Any) -> Any:
     """Mean of M/(M + c) and of log M under probabilities of the magnitudes."""
-    weight, center = 0.0, 0.0
-    if visits < TABLE:
-        known = weights[int(visits)]
-        for g in range(len(posterior)):
-            weight += posterior[g] * known[g]
-            center += posterior[g] * logs[g]
-    else:
-        for g in range(len(posterior)):
-            weight += posterior[g] * (magnitudes[g] / (magnitudes[g] + visits))
-            center += posterior[g] * logs[g]
+    row, near = visits < TABLE, int(min(visits, TABLE - 1))
+    known, blocks, c = weights[near], len(posterior) // WIDTH, fill(visits)
+    weight_lanes, center_lanes = fill(0.0), fill(0.0)
+    for i in range(blocks):
+        p, M = load(posterior, i), load(magnitudes, i)
+        weight_lanes = plus(weight_lanes, p, load(known, i) if row else M / (M + c))
+        center_lanes = plus(center_lanes, p, load(logs, i))
+    weight, center = total(weight_lanes), total(center_lanes)
+    for g in range(blocks * WIDTH, len(posterior)):
+        weight += posterior[g] * (magnitudes[g] / (magnitudes[g] + visits))
+        center += posterior[g] * logs[g]
     return weight, center
 
 

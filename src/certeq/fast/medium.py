@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from certeq.arrays import Booleans, Floats, Integers
-from certeq.fast.lanes import WIDTH, fill, load, store
+from certeq.fast.lanes import WIDTH, add_up, dot, fill, load, plus, store, total
 
 SLACK = 32  # so many rows are packed before it is judged whether packing is worth it
 SWEEPS = 16  # keep sweeping if at most this many more sweeps are expected
@@ -38,8 +38,7 @@ ENDLESS = 1e-10  # a contraction closer to one than this gives no bound
 
 # Numba compiles each function together with all it calls, again at every level: the upper levels are pasted in instead
 _pasted = njit(inline="always")
-_plain = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-_dense = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+_plain = njit(cache=True, nogil=True, error_model="numpy")
 
 
 class Model(NamedTuple):
@@ -67,7 +66,6 @@ class Room(NamedTuple):
     q: Floats  # (S, A)
     r: Floats  # (S,): residual, max q - v
     padded: Floats  # (S + 8,): v, then zeros
-    eight: Floats  # (8,)
     basis: Floats  # (RESTART + 1, S)
     triangle: Floats  # (RESTART, RESTART + 1): GMRES's Hessenberg matrix, rotated, one column per line
     rotation: Floats  # (RESTART, 2): cosines and sines
@@ -80,25 +78,9 @@ def _room(S: int, A: int, G: int, H: int) -> Room:
     return Room(
         np.empty((size, WIDTH)), np.empty(size, np.uint16), np.zeros(S * A + 1, np.int64),
         np.empty((S, A)), np.empty((G, H)), np.empty((G, H)), np.ones((S, A), np.bool_), np.empty((S, A)),
-        np.empty(S), np.zeros(S + WIDTH), np.empty(WIDTH),
+        np.empty(S), np.zeros(S + WIDTH),
         np.empty((RESTART + 1, S)), np.empty((RESTART, RESTART + 1)), np.empty((RESTART, 2)), np.empty(RESTART + 1),
     )  # fmt: skip
-
-
-@_dense
-def _dot(x: Floats, y: Floats) -> float:
-    total = 0.0
-    for i in range(x.size):
-        total += x[i] * y[i]
-    return total
-
-
-@_dense
-def _sum(x: Floats) -> float:
-    total = 0.0
-    for i in range(x.size):
-        total += x[i]
-    return total
 
 
 @_plain
@@ -111,20 +93,22 @@ def _largest(x: Floats) -> float:
 
 @_plain
 def _add(x: Floats, factor: float, y: Floats) -> None:
-    for i in range(x.size):
+    times, blocks = fill(factor), x.size // WIDTH
+    for i in range(blocks):
+        store(x, i, plus(load(x, i), times, load(y, i)))
+    for i in range(blocks * WIDTH, x.size):
         x[i] += factor * y[i]
 
 
 @_plain
-def _dot_blocks(packed: Floats, blocks: Any, low: int, high: int, v: Floats, eight: Floats) -> float:
+def _dot_blocks(packed: Floats, blocks: Any, low: int, high: int, v: Floats) -> float:
     lanes = fill(0.0)
     for k in range(low, high):
-        lanes = lanes + load(packed, k) * load(v, blocks[k])
-    store(eight, 0, lanes)
-    return ((eight[0] + eight[1]) + (eight[2] + eight[3])) + ((eight[4] + eight[5]) + (eight[6] + eight[7]))
+        lanes = plus(lanes, load(packed, k), load(v, blocks[k]))
+    return total(lanes)
 
 
-@_dense
+@_plain
 def _pack(rows: Floats, target: Floats, room: Room) -> bool:
     """Add up all rows, and copy the blocks that are not empty; False if that is not worth it, as half are full."""
     S, A, N = rows.shape
@@ -133,7 +117,7 @@ def _pack(rows: Floats, target: Floats, room: Room) -> bool:
     for s in range(S):
         for a in range(A):
             row = rows[s, a]
-            room.mass[s, a] = _sum(row)
+            room.mass[s, a] = add_up(row)
             if sparse:
                 for i in range(N // WIDTH):
                     total = 0.0
@@ -152,7 +136,7 @@ def _pack(rows: Floats, target: Floats, room: Room) -> bool:
                 sparse = 2 * WIDTH * count <= (s * A + a + SLACK) * N
     for s in range(target.shape[0]):
         for a in range(target.shape[1]):
-            room.target_mass[s, a] = _sum(target[s, a])
+            room.target_mass[s, a] = add_up(target[s, a])
     return sparse
 
 
@@ -160,7 +144,7 @@ def _pack(rows: Floats, target: Floats, room: Room) -> bool:
 def _expect(model: Model, room: Room, policy: Any, every: bool, v: Floats) -> None:
     """``q[s, a]`` = expected v after pair (s, a), for the policy's pairs or for every pair alive."""
     rows, sparse, weight, mixed, target, _, _ = model
-    packed, blocks, ends, _, _, shared, alive, q, _, padded, eight, _, _, _, _ = room
+    packed, blocks, ends, _, _, shared, alive, q, _, padded, _, _, _, _ = room
     S, A = weight.shape
     for s in range(S):
         padded[s] = v[s]
@@ -169,21 +153,21 @@ def _expect(model: Model, room: Room, policy: Any, every: bool, v: Floats) -> No
             if alive[s, a]:
                 if sparse:
                     pair = s * A + a
-                    q[s, a] = _dot_blocks(packed, blocks, ends[pair], ends[pair + 1], padded, eight)
+                    q[s, a] = _dot_blocks(packed, blocks, ends[pair], ends[pair + 1], padded)
                 else:
-                    q[s, a] = _dot(rows[s, a], v)
+                    q[s, a] = dot(rows[s, a], v)
     if mixed:
         G, H = target.shape[:2]
         sharing = G == 1 or H == 1  # a target row belongs to several pairs: dot it with v once
         if sharing:
             for s in range(G):
                 for a in range(H):
-                    shared[s, a] = _dot(target[s, a], v)
+                    shared[s, a] = dot(target[s, a], v)
         for s in range(S):
             for a in range(0 if every else policy[s], A if every else policy[s] + 1):
                 if alive[s, a]:
                     b, c, w = s if G > 1 else 0, a if H > 1 else 0, weight[s, a]
-                    q[s, a] = (1.0 - w) * q[s, a] + w * (shared[b, c] if sharing else _dot(target[b, c], v))
+                    q[s, a] = (1.0 - w) * q[s, a] + w * (shared[b, c] if sharing else dot(target[b, c], v))
 
 
 @_plain
@@ -210,9 +194,9 @@ def _cycle(model: Model, room: Room, policy: Any, v: Floats, size: float, goal: 
         for i in range(v.size):
             y[i] = x[i] - model.discount * room.q[i, policy[i]]
         for k in range(n + 1):
-            h[n, k] = _dot(y, basis[k])
+            h[n, k] = dot(y, basis[k])
             _add(y, -h[n, k], basis[k])
-        below = np.sqrt(_dot(y, y))
+        below = np.sqrt(dot(y, y))
         for k in range(n):
             c, s = turn[k, 0], turn[k, 1]
             h[n, k], h[n, k + 1] = c * h[n, k] + s * h[n, k + 1], c * h[n, k + 1] - s * h[n, k]
@@ -253,20 +237,20 @@ def _eliminate(model: Model, room: Room, policy: Any, v: Floats) -> None:
                 _add(matrix[s, k + 1 :], factor, matrix[k, k + 1 :])
                 r[s] += factor * r[k]
     for s in range(S - 1, -1, -1):
-        r[s] = (r[s] - _dot(matrix[s, s + 1 :], r[s + 1 :])) / matrix[s, s]
+        r[s] = (r[s] - dot(matrix[s, s + 1 :], r[s + 1 :])) / matrix[s, s]
         v[s] += r[s]
 
 
 @_pasted
 def _evaluate(model: Model, room: Room, policy: Any, v: Floats, goal: float) -> None:
     """Move v until the policy's residual, which is r at the start, is at most ``goal`` in the 2-norm."""
-    size = np.sqrt(_dot(room.r, room.r))
+    size = np.sqrt(dot(room.r, room.r))
     while size > goal:
         before = size
         size = _cycle(model, room, policy, v, before, goal)
         if size > goal:
             _residual(model, room, policy, v)
-            size = np.sqrt(_dot(room.r, room.r))
+            size = np.sqrt(dot(room.r, room.r))
             if not size * (size / before) ** CYCLES <= goal:
                 _eliminate(model, room, policy, v)
                 break
@@ -340,7 +324,7 @@ def _plan(model: Model, room: Room, tolerance: float, max_iterations: int, v: Fl
         if slow and size > 0.5 * last:  # such a loose evaluation leads nowhere
             forcing *= 0.01
         if slow or (iterations >= WARMUP and not (bounded and size * (size / last) ** SWEEPS <= goal)):
-            enough = forcing * np.sqrt(_dot(r, r)) if moved or not slow else 0.0
+            enough = forcing * np.sqrt(dot(r, r)) if moved or not slow else 0.0
             _evaluate(model, room, policy, v, max(0.5 * goal, enough))
             slow = True
         else:

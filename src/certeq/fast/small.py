@@ -23,6 +23,8 @@ from certeq.fast.lanes import (
     larger,
     largest,
     load,
+    minus,
+    plus,
     prefetch,
     room,
     smaller,
@@ -122,10 +124,10 @@ def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
         a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
         for j in range(S):
             v = load(w, V + j)
-            a = a + load(w, first + j) * v
-            b = b + load(w, first + S + j) * v
-            c = c + load(w, first + 2 * S + j) * v
-            d = d + load(w, first + 3 * S + j) * v
+            a = plus(a, load(w, first + j), v)
+            b = plus(b, load(w, first + S + j), v)
+            c = plus(c, load(w, first + 2 * S + j), v)
+            d = plus(d, load(w, first + 3 * S + j), v)
         store(w, out + i, a)
         store(w, out + i + 1, b)
         store(w, out + i + 2, c)
@@ -133,7 +135,7 @@ def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
     for i in range(fours, count):
         a = fill(0.0)
         for j in range(S):
-            a = a + load(w, rows + i * S + j) * load(w, V + j)
+            a = plus(a, load(w, rows + i * S + j), load(w, V + j))
         store(w, out + i, a)
 
 
@@ -151,8 +153,8 @@ def _backup(w: Any, at: Places, V: int) -> None:
             if GS > 0:
                 other = load(w, at.F + (s if GS > 1 else 0) * GA + (a if GA > 1 else 0))
             future = load(w, at.Q + pair)
-            future = future + load(w, at.weight + pair) * (other - future)
-            q = load(w, at.R + pair) + discount * future
+            future = plus(future, load(w, at.weight + pair), other - future)
+            q = plus(load(w, at.R + pair), discount, future)
             store(w, at.Q + pair, q)
             best = larger(q, best)
         store(w, at.B + s, best)
@@ -172,7 +174,7 @@ def _choose(w: Any, at: Places) -> Any:
         high = larger(q, high)
         low = smaller(where_greater(q, never, q, fill(np.inf)), low)  # what is not allowed has no say
     rounding = fill(ROUNDING) * larger(high, zero - low)  # the larger of |low| and |high|
-    tie = fill(TIE) * (high - low) + rounding
+    tie = plus(rounding, fill(TIE), high - low)
     changed = zero
     for s in range(S):
         best, old = load(w, at.B + s), load(w, at.P + s)
@@ -206,19 +208,19 @@ def _write_system(w: Any, at: Places) -> None:
         for j in range(S):  # two actions at once; where there is only one, what follows it is read and not taken
             entry = keep * where_equal(action, one, load(w, line + S + j), load(w, line + j))
             if GA == 1:
-                entry = entry + pull * load(w, shared + j)
+                entry = plus(entry, pull, load(w, shared + j))
             store(w, row + j, entry)
         for a in range(2, A):
             number = fill(float(a))
             for j in range(S):
                 entry = keep * load(w, line + a * S + j)
                 if GA == 1:
-                    entry = entry + pull * load(w, shared + j)
+                    entry = plus(entry, pull, load(w, shared + j))
                 store(w, row + j, where_equal(action, number, entry, load(w, row + j)))
         for a in range(GA if GA > 1 else 0):
             factor = where_equal(action, fill(float(a)), pull, zero)
             for j in range(S):
-                store(w, row + j, load(w, row + j) + factor * load(w, shared + a * S + j))
+                store(w, row + j, plus(load(w, row + j), factor, load(w, shared + a * S + j)))
         store(w, row + s, load(w, row + s) + one)
         store(w, row + S, zero)
         store(w, row + N, gain)
@@ -236,7 +238,7 @@ def _solve_system(w: Any, at: Places) -> None:
         upper, lower = M + k * C, M + (k + 1) * C
         a, b = load(w, upper + k), load(w, upper + k + 1)
         c, d = load(w, lower + k), load(w, lower + k + 1)
-        scale = fill(1.0) / (a * d - b * c)
+        scale = fill(1.0) / minus(a * d, b, c)
         a, b, c, d = scale * d, fill(0.0) - scale * b, fill(0.0) - scale * c, scale * a  # the inverse, kept in place
         store(w, upper + k, a)
         store(w, upper + k + 1, b)
@@ -245,22 +247,22 @@ def _solve_system(w: Any, at: Places) -> None:
         for i in range(k + 2, N, 2):
             here, there = M + i * C, M + (i + 1) * C
             x, y = load(w, here + k), load(w, here + k + 1)
-            here_upper, here_lower = x * a + y * c, x * b + y * d
+            here_upper, here_lower = plus(x * a, y, c), plus(x * b, y, d)
             x, y = load(w, there + k), load(w, there + k + 1)
-            there_upper, there_lower = x * a + y * c, x * b + y * d
+            there_upper, there_lower = plus(x * a, y, c), plus(x * b, y, d)
             for j in range(k + 2, C):
                 x, y = load(w, upper + j), load(w, lower + j)
-                store(w, here + j, load(w, here + j) - here_upper * x - here_lower * y)
-                store(w, there + j, load(w, there + j) - there_upper * x - there_lower * y)
+                store(w, here + j, minus(minus(load(w, here + j), here_upper, x), here_lower, y))
+                store(w, there + j, minus(minus(load(w, there + j), there_upper, x), there_lower, y))
     for k in range(N - 2, -1, -2):
         upper, lower = M + k * C, M + (k + 1) * C
         x, y = load(w, upper + N), load(w, lower + N)
         for j in range(k + 2, N):
             v = load(w, V + j)
-            x = x - load(w, upper + j) * v
-            y = y - load(w, lower + j) * v
-        store(w, V + k, load(w, upper + k) * x + load(w, upper + k + 1) * y)
-        store(w, V + k + 1, load(w, lower + k) * x + load(w, lower + k + 1) * y)
+            x = minus(x, load(w, upper + j), v)
+            y = minus(y, load(w, lower + j), v)
+        store(w, V + k, plus(load(w, upper + k) * x, load(w, upper + k + 1), y))
+        store(w, V + k + 1, plus(load(w, lower + k) * x, load(w, lower + k + 1), y))
 
 
 @_compile
