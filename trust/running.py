@@ -28,7 +28,6 @@ class Ended:
     out: str
     err: str
     seconds: float
-    peak: int  # bytes of memory, at most
     hung: bool
 
     @property
@@ -70,7 +69,7 @@ def end(process: Any, patience: float = PATIENCE) -> Ended:
 
     timer = threading.Timer(patience, stop)
     timer.start()
-    _, status, usage = os.wait4(process.pid, 0)
+    _, status = os.waitpid(process.pid, 0)
     timer.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
     said = []
@@ -80,7 +79,7 @@ def end(process: Any, patience: float = PATIENCE) -> Ended:
         stream.close()
     seconds = time.monotonic() - process.begun
     words = tuple(map(str, process.words))
-    return Ended(words, process.returncode, said[0], said[1], seconds, usage.ru_maxrss * 1024, hung.is_set())
+    return Ended(words, process.returncode, said[0], said[1], seconds, hung.is_set())
 
 
 def certeq(*words: Any, cwd: Path, patience: float = PATIENCE, **conditions: Any) -> Ended:

@@ -149,6 +149,15 @@ def test_a_header_that_asks_for_more_than_there_is_is_refused(tallied, tmp_path)
     refused(path, r"count.npy holds int64 \(1000000000000,\)")
 
 
+def test_too_little_memory_for_a_file_is_told_in_words(tallied, tmp_path, monkeypatch):
+    def lose(*_, **__):
+        raise MemoryError
+
+    tallied.save(tmp_path / "counts.npz")
+    monkeypatch.setattr(json, "loads", lose)
+    refused(tmp_path / "counts.npz", "needs more memory than there is")
+
+
 def test_objects_that_would_run_code_are_refused(tallied, tmp_path):
     arrays = arrays_of(tallied.to_bytes())
     for name in ARRAYS:

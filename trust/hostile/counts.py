@@ -73,7 +73,9 @@ def archive(arrays: dict[str, np.ndarray], packed: int = zipfile.ZIP_STORED, **m
             np.save(stream, array, allow_pickle=True)
             file.writestr(f"{name}.npy", stream.getvalue())
         for name, content in members.items():
-            file.writestr(name, content)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that a name is there twice is meant
+                file.writestr(name, content)
     return held.getvalue()
 
 

@@ -37,10 +37,10 @@ def tally(verdicts: Any) -> str:
 
 
 def _explain(error: Exception) -> None:
-    """What is nobody's input is a fault of ours; show where."""
+    """What is nobody's input, nor the machine's (without memory, libraries cannot be loaded), is ours; show where."""
     from certeq.experiments.shards import Unfinished
 
-    if not isinstance(error, InputError | Unfinished):
+    if not isinstance(error, InputError | Unfinished | MemoryError | ImportError | OSError):
         traceback.print_exception(error, file=sys.stderr)
 
 

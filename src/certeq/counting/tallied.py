@@ -138,6 +138,10 @@ class Tallied:
             raise
         except OSError as error:
             raise InputError(f"Could not read {file}: {error.strerror or error}.") from None
+        except MemoryError:
+            raise InputError(
+                f"{file} needs more memory than there is. Count fewer states, or learn elsewhere."
+            ) from None
         except (
             *(KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError, EOFError, AttributeError),
             *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, TokenError),
