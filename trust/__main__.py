@@ -151,7 +151,7 @@ def numbers(folder: Path) -> Iterator[Row]:
     wrong: dict[str, list[str]] = {"-".join(way): [] for way in exact.WAYS}
     tried = dict.fromkeys(wrong, 0)
     early = dict.fromkeys(wrong, 0)
-    for _ in range(600):
+    for _ in range(3_000):
         shape, discount = str(rng.choice(exact.SHAPES)), float(rng.choice(exact.DISCOUNTS))
         world = exact.world(rng, shape, discount, float(rng.choice(exact.SCALES)))
         limit_ = int(rng.choice([1, 2, 3, 10, 300]))  # stopped early or not, a plan must know how good it is
