@@ -124,6 +124,22 @@ def test_a_folder_that_is_always_taken_away_is_an_error_in_words(tmp_path, monke
         write_files({tmp_path / "out" / "a.txt": "new"})
 
 
+@pytest.mark.parametrize("header", ["{'descr': (", "{'descr': '''", "{'shape': (3,\0", "nothing"])
+def test_what_was_kept_with_a_damaged_header_counts_as_not_kept(tmp_path, header):
+    """NumPy reads headers by way of Python's tokenizer, whose complaints are of a kind of their own."""
+    keep(tmp_path, {"task": "t"}, {"x": np.arange(3.0)})
+    assert recall(tmp_path, {"task": "t"})["x"].tolist() == [0, 1, 2]
+    (place,) = tmp_path.iterdir()
+    with zipfile.ZipFile(place) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    end = len(members["x.npy"]) - 3 * 8
+    members["x.npy"] = members["x.npy"][:10] + header.encode().ljust(end - 11) + b"\n" + members["x.npy"][end:]
+    with zipfile.ZipFile(place, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert recall(tmp_path, {"task": "t"}) is None
+
+
 def test_text_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     with pytest.raises(InputError):
         write_files({tmp_path / "a.txt": "fine", tmp_path / "b.txt": "half a pair \ud800"})

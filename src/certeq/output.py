@@ -23,6 +23,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 import certeq
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
 READY = ".certeq-ready"  # files that are whole and hold, on the way to their places
 PART = ".certeq-part-"  # how folders begin in which files are being written
+DAMAGED = (  # what reading an archive of arrays raises where it is damaged, down to how NumPy reads a header
+    ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, TokenError,
+)  # fmt: skip
 STALE = 3600.0  # seconds after which such a folder belongs to nobody any more
 
 
@@ -227,7 +231,7 @@ def recall(folder: Path, about: Mapping[str, Any]) -> dict[str, NDArray[Any]] | 
     try:
         with zipfile.ZipFile(_place(folder, about)) as archive:
             found = {name.removesuffix(".npy"): _array(archive, name) for name in archive.namelist()}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError):
+    except (OSError, *DAMAGED):
         return None
     told = found.pop("about", np.zeros(0, dtype=np.uint8))
     return found if told.tobytes() == _said(about) else None

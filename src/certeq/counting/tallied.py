@@ -9,11 +9,9 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,7 @@ from certeq.discretize import Recipe
 from certeq.errors import InputError
 from certeq.fast.tallying import Cells
 from certeq.limits import most, way_out
-from certeq.output import write_files
+from certeq.output import DAMAGED, write_files
 from certeq.rewards import Sums
 
 FORMAT = "certeq-counts"
@@ -142,10 +140,7 @@ class Tallied:
             raise InputError(
                 f"{file} needs more memory than there is. Count fewer states, or learn elsewhere."
             ) from None
-        except (
-            *(KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError, EOFError, AttributeError),
-            *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, TokenError),
-        ) as error:
+        except (KeyError, TypeError, IndexError, OverflowError, AttributeError, *DAMAGED) as error:
             raise InputError(f"{file} is damaged, or not a file of counts: {type(error).__name__}, {error}.") from None
 
 
