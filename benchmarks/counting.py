@@ -30,7 +30,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from certeq.counting import Tallied, count
+from certeq.data.counting import Tallied, count
 
 S, A, SUCCESSORS, GROUP, ROUNDS = 10_000, 5, 20, 1 << 20, 5
 SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)

@@ -12,8 +12,9 @@ from scipy.special import gammaln
 
 from benchmarks.timing import Contender, race, table
 from certeq import MDP, Counts, environment, sampling, solve, tally
-from certeq.evidence import POINTS, SPREAD, learn_magnitudes
-from certeq.kernel import Mixture, Rows
+from certeq.model.evidence import POINTS, SPREAD, learn_magnitudes
+from certeq.model.frequencies import mle
+from certeq.model.kernel import Mixture, Rows
 
 SETS, S, A, ROWS = 10_000, 10, 2, 80
 SOME = 500  # data sets that SciPy does
@@ -52,7 +53,7 @@ def large(states: int, successors: int) -> Counts:
 def main() -> None:
     worlds, counts = data_sets()
     few = Counts(counts.transitions[:SOME])
-    model = Mixture(counts.mle, learn_magnitudes(counts).weight, Rows(np.full((1, 1, S), 1 / S)))
+    model = Mixture(mle(counts), learn_magnitudes(counts).weight, Rows(np.full((1, 1, S), 1 / S)))
     contenders = [
         Contender("certeq, evidence, 4 structures", lambda: learn_magnitudes(counts, threads=1) and None),
         Contender(

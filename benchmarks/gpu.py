@@ -17,10 +17,10 @@ import numpy as np
 
 import certeq
 from benchmarks.timing import Contender, Result, agree, race, table
-from certeq import gpu
-from certeq.environments.random_chain import random_chain
-from certeq.errors import InputError
-from certeq.gpu import device
+from certeq.base.errors import InputError
+from certeq.planners import gpu
+from certeq.planners.gpu import device
+from certeq.worlds.random_chain import random_chain
 
 THREADS, ROUNDS, DISCOUNT = 2, 5, 0.99
 MDPS, DISTINCT = 1_000_000, 200_000  # so many different ones, repeated

@@ -30,9 +30,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from certeq import Mixture, Rows, SparseRows, solve
-from certeq.fast.threads import Crew, default_threads
-from certeq.planners.passes import Passes
+from certeq.base.threads import Crew, default_threads
 from certeq.planners.problem import read_problem
+from certeq.planners.sparse.passes import Passes
 
 A, SUCCESSORS, DISCOUNT, ERROR, NEAR = 4, 10, 0.99, 1e-8, 50
 WORLDS = ("garnet", "local")

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import quantecon
 
-from certeq.arrays import Floats
-from certeq.fast.medium import plan_medium
+from certeq.base.arrays import Floats
+from certeq.planners.compiled.medium import plan_medium
 
 MDPS, SUBSAMPLE, ROUNDS, TOLERANCE = 200, 12, 7, 1e-9
 POOL = ThreadPoolExecutor(2)

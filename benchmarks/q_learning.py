@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from certeq.mdp import MDP
-from certeq.model_free import q_learning
+from certeq.model.mdp import MDP
+from certeq.worlds.model_free import q_learning
 
 REPLICATIONS, STEPS, ROUNDS = 1000, 5000, 5
 PYTHON_REPLICATIONS = 4

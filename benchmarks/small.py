@@ -15,7 +15,7 @@ import numpy as np
 import certeq
 from benchmarks import peers
 from benchmarks.timing import Contender, agree, race, starts, table
-from certeq.environments.random_chain import random_chain
+from certeq.worlds.random_chain import random_chain
 
 MDPS, LOOPED, VISITS, DISCOUNT, ROUNDS = 10_000, 200, 10, 0.99, 11
 

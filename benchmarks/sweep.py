@@ -17,8 +17,8 @@ import numpy as np
 import certeq
 from benchmarks import peers
 from benchmarks.timing import Contender, Result, agree, race, starts, table
-from certeq.environments.random_chain import random_chain
-from certeq.fast.threads import default_threads
+from certeq.base.threads import default_threads
+from certeq.worlds.random_chain import random_chain
 
 DATA_SETS, LOOPED, DISCOUNT, ROUNDS = 1_000, 20, 0.99, 11
 STRENGTHS = np.linspace(0, 0.95, 12)

@@ -10,8 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from certeq import examine, examples, learn, read
+from certeq import examine, learn, read
 from certeq.report.learned_page import render
+from certeq.worlds import examples
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests" / "report"))

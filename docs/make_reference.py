@@ -13,11 +13,12 @@ from typing import Any, get_type_hints
 
 from typer.models import ArgumentInfo, OptionInfo
 
-from certeq import REGULARIZERS, candidates, unvisited
+from certeq import REGULARIZERS
 from certeq.cli import app
-from certeq.environments import ENVIRONMENTS
 from certeq.experiments.figures import FIGURES, STUDIES, figure
+from certeq.model import candidates, unvisited
 from certeq.regularizers import CONTEXT, DEFAULT
+from certeq.worlds import ENVIRONMENTS
 
 HERE = Path(__file__).parent / "reference"
 SIGN = "<!-- made by docs/make_reference.py; edit the source instead -->"

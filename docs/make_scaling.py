@@ -9,7 +9,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from certeq.report import pictures
+from certeq.report import drawing as pictures
 
 ROOT = Path(__file__).parents[1]
 A, SUCCESSORS = 4, 10

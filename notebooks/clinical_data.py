@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import certeq
-from certeq import examples
-from certeq.environments.tumor_model import TumorModel
-from certeq.inquiry.compare import compare
+from certeq.questions.compare import compare
+from certeq.worlds import examples
+from certeq.worlds.tumor_model import TumorModel
 
 DRAWS = 500
 PATIENTS = 2000

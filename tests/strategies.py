@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from certeq.counts import Counts
+from certeq.data.counts import Counts
 
 SEEDS = st.integers(0, 2**32 - 1)
 WEIGHTS = st.sampled_from([0.0, 1.0]) | st.floats(1e-6, 1)

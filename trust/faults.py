@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.output import READY
+from certeq.base.writing import READY
 from trust.killing import FIGURE, JOBS, OTHER_FIGURE, Tally, tables
 from trust.running import Ended, certeq, end, hidden, interrupted, start, visible
 

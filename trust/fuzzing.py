@@ -21,10 +21,11 @@ import numpy as np
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from certeq import Counts, InputError, Policy, examples, learn, plan, read, solve, tally
+from certeq import Counts, InputError, Policy, learn, plan, read, solve, tally
 from certeq.cli.options import value
-from certeq.counting import Tallied
-from certeq.learned import learn_counts
+from certeq.data.counting import Tallied
+from certeq.learning.learned import learn_counts
+from certeq.worlds import examples
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import strategies as drawn
@@ -68,7 +69,7 @@ def counts_json() -> Any:
 
 def counts_file(about: Any, arrays: Any) -> bytes:
     """A file of counts with these values, as far as they are arrays of numbers at all."""
-    from certeq.counting.tallied import ARRAYS
+    from certeq.data.counting.tallied import ARRAYS
     from trust.hostile.counts import archive, text
 
     given_: dict[str, np.ndarray] = {"about": text(json.dumps(about))}
@@ -103,7 +104,7 @@ def files() -> dict[str, bytes]:
         pl.DataFrame({"s": [0, 1, 0], "a": [0, 0, 1], "r": [1.0, 2.0, 0.5], "n": [1, 0, 1]}).write_parquet(
             Path(place) / "x.parquet"
         )
-        from certeq.counting import count
+        from certeq.data.counting import count
 
         found["counts.npz"] = count(
             Path(place) / "x.parquet", state="s", action="a", reward="r", next_state="n"

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from certeq.output import READY, settle
+from certeq.base.writing import READY, settle
 from trust.running import Ended, certeq, hidden, interrupted, visible
 
 

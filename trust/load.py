@@ -52,8 +52,9 @@ def learn_often(calls: int) -> Memory:
 
 
 def _learn_often(calls: int) -> Memory:
-    from certeq import Policy, examples, learn, read
-    from certeq.output import json_text
+    from certeq import Policy, learn, read
+    from certeq.base.texts import json_text
+    from certeq.worlds import examples
 
     seen = Memory([], [])
     every = max(1, calls // 40)

@@ -170,9 +170,10 @@ def _draw(kept: Path, out: Path) -> None:
     """Bootstrap the bundled trial in many blocks, and write all numbers."""
     import io
 
-    from certeq import bootstrap, examples, learn, read
-    from certeq.inquiry import bootstrap as room
-    from certeq.output import write_files
+    from certeq import bootstrap, learn, read
+    from certeq.base.writing import write_files
+    from certeq.questions import bootstrap as room
+    from certeq.worlds import examples
 
     learned = learn(read(examples.path()))
     room.ROOM = 4 * learned.batch.n_states**2 * learned.batch.n_actions  # four replicates to a block

@@ -76,7 +76,7 @@ def pieces_to_count(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _counted(folder: Path, **told: Any) -> bytes:
-    from certeq.counting import count
+    from certeq.data.counting import count
     from trust.resuming import rows
 
     if not (folder / "few").exists():
@@ -86,8 +86,9 @@ def _counted(folder: Path, **told: Any) -> bytes:
 
 def ways_to_draw(replicates: int = 40) -> Iterator[tuple[str, bytes]]:
     """A bootstrap here, on threads, on processes, and in blocks of any size."""
-    from certeq import examples, learn, read
-    from certeq.inquiry import bootstrap as room
+    from certeq import learn, read
+    from certeq.questions import bootstrap as room
+    from certeq.worlds import examples
 
     learned = learn(read(examples.path()))
     size = learned.batch.n_states**2 * learned.batch.n_actions

@@ -12,56 +12,62 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from certeq import pictures, sampling, weights
-    from certeq.batch import Batch
-    from certeq.certainty import plan
-    from certeq.counts import Counts, tally
-    from certeq.environments import ENVIRONMENTS, environment
-    from certeq.errors import InputError
-    from certeq.estimator import CertaintyEquivalence
-    from certeq.evaluation.exact import evaluate, loss
-    from certeq.inquiry.bootstrap import bootstrap
-    from certeq.inquiry.collect import collect_next
-    from certeq.inquiry.conventions import compare_conventions
-    from certeq.inquiry.discount import audit
-    from certeq.inquiry.findings import Findings, examine
-    from certeq.inquiry.fragility import fragility
-    from certeq.inquiry.path import path
-    from certeq.kernel import Mixture, Rows, SparseRows
-    from certeq.learned import Learned, learn
-    from certeq.mdp import MDP
-    from certeq.model_free import QLearning, Schedule, q_learning
+    from certeq.base.errors import InputError
+    from certeq.data.batch import Batch
+    from certeq.data.counts import Counts, tally
+    from certeq.data.reading import read
+    from certeq.learning.equivalence import plan
+    from certeq.learning.estimator import CertaintyEquivalence
+    from certeq.learning.learned import Learned, learn
+    from certeq.learning.policy import Policy
+    from certeq.model import weights
+    from certeq.model.kernel import Mixture, Rows, SparseRows
+    from certeq.model.mdp import MDP
     from certeq.planners import Plan, solve, solve_finite
-    from certeq.policy import Policy
-    from certeq.reading import read
+    from certeq.questions.audit import audit
+    from certeq.questions.bootstrap import bootstrap
+    from certeq.questions.collect import collect_next
+    from certeq.questions.conventions import compare_conventions
+    from certeq.questions.exact import evaluate, loss
+    from certeq.questions.findings import Findings, examine
+    from certeq.questions.fragility import fragility
+    from certeq.questions.path import path
     from certeq.regularizers import REGULARIZERS, Shrinkage, shrink
+    from certeq.report import pictures
+    from certeq.worlds import ENVIRONMENTS, environment, sampling
+    from certeq.worlds.model_free import QLearning, Schedule, q_learning
 
 _HOMES = {
-    "certeq.batch": ("Batch",),
-    "certeq.certainty": ("plan",),
-    "certeq.counts": ("Counts", "tally"),
-    "certeq.environments": ("ENVIRONMENTS", "environment"),
-    "certeq.errors": ("InputError",),
-    "certeq.estimator": ("CertaintyEquivalence",),
-    "certeq.evaluation.exact": ("evaluate", "loss"),
-    "certeq.inquiry.bootstrap": ("bootstrap",),
-    "certeq.inquiry.collect": ("collect_next",),
-    "certeq.inquiry.conventions": ("compare_conventions",),
-    "certeq.inquiry.discount": ("audit",),
-    "certeq.inquiry.findings": ("Findings", "examine"),
-    "certeq.inquiry.fragility": ("fragility",),
-    "certeq.inquiry.path": ("path",),
-    "certeq.kernel": ("Mixture", "Rows", "SparseRows"),
-    "certeq.learned": ("Learned", "learn"),
-    "certeq.mdp": ("MDP",),
-    "certeq.model_free": ("QLearning", "Schedule", "q_learning"),
+    "certeq.data.batch": ("Batch",),
+    "certeq.learning.equivalence": ("plan",),
+    "certeq.data.counts": ("Counts", "tally"),
+    "certeq.worlds": ("ENVIRONMENTS", "environment"),
+    "certeq.base.errors": ("InputError",),
+    "certeq.learning.estimator": ("CertaintyEquivalence",),
+    "certeq.questions.exact": ("evaluate", "loss"),
+    "certeq.questions.bootstrap": ("bootstrap",),
+    "certeq.questions.collect": ("collect_next",),
+    "certeq.questions.conventions": ("compare_conventions",),
+    "certeq.questions.audit": ("audit",),
+    "certeq.questions.findings": ("Findings", "examine"),
+    "certeq.questions.fragility": ("fragility",),
+    "certeq.questions.path": ("path",),
+    "certeq.model.kernel": ("Mixture", "Rows", "SparseRows"),
+    "certeq.learning.learned": ("Learned", "learn"),
+    "certeq.model.mdp": ("MDP",),
+    "certeq.worlds.model_free": ("QLearning", "Schedule", "q_learning"),
     "certeq.planners": ("Plan", "solve", "solve_finite"),
-    "certeq.policy": ("Policy",),
-    "certeq.reading": ("read",),
+    "certeq.learning.policy": ("Policy",),
+    "certeq.data.reading": ("read",),
     "certeq.regularizers": ("REGULARIZERS", "Shrinkage", "shrink"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("pictures", "sampling", "weights")
+_MODULES = {
+    "gpu": "certeq.planners.gpu",
+    "pictures": "certeq.report.pictures",
+    "sampling": "certeq.worlds.sampling",
+    "weights": "certeq.model.weights",
+}
 
 __all__ = [
     "ENVIRONMENTS",
@@ -108,7 +114,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load a public name from the room where it lives."""
     if name in _MODULES:
-        return importlib.import_module(f"certeq.{name}")
+        return importlib.import_module(_MODULES[name])
     if name in _HOME_OF:
         value = getattr(importlib.import_module(_HOME_OF[name]), name)
         globals()[name] = value

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from certeq import Policy, examples, learn, read
+from certeq import Policy, learn, read
+from certeq.worlds import examples
 
 HEADER = "episode,time,ward,pressure,action,reward\n"
 ROWS = HEADER + "".join(

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from certeq import read, tally
-from certeq.counting import Tallied
+from certeq.data.counting import Tallied
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from certeq import Policy, examples
+from certeq import Policy
 from certeq.cli import show
-from certeq.policy import FORMAT
+from certeq.learning.policy import FORMAT
+from certeq.worlds import examples
 
 HEADER = "episode,time,state,action,reward\n"
 ROWS = HEADER + "".join(f"{e},{t},{'ABC'[(e + t) % 3]},{'xy'[(e * t) % 2]},{t}\n" for e in range(6) for t in range(6))

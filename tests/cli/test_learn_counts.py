@@ -14,10 +14,10 @@ from rich.console import Console
 
 from certeq import Policy, learn, read
 from certeq.cli import show
-from certeq.counting import Tallied, count
-from certeq.evaluation import draws as draws_room
-from certeq.learned import learn_counts
+from certeq.data.counting import Tallied, count
+from certeq.learning.learned import learn_counts
 from certeq.planners.progress import Progress
+from certeq.questions import draws as draws_room
 
 RESULTS = ("policy.json", "policy.csv", "summary.json")
 

@@ -8,7 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from certeq import REGULARIZERS, Batch, Counts, InputError, plan, shrink, tally
-from certeq.certainty import estimate
+from certeq.learning.equivalence import estimate
 from certeq.regularizers import settings_of
 from strategies import SEEDS, as_sparse, counts, element, random_counts, random_rows
 

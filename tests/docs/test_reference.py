@@ -11,11 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import certeq
-from certeq import limits
+from certeq.base import limits, threads
 from certeq.cli import app
-from certeq.counting.tallied import ARRAYS
+from certeq.data.counting.tallied import ARRAYS
 from certeq.experiments.figures import FIGURES, STUDIES
-from certeq.fast import threads
 
 FILES = (docs_pages.DOCS / "reference" / "files.md").read_text(encoding="utf-8")
 SETTINGS = (docs_pages.DOCS / "reference" / "settings.md").read_text(encoding="utf-8")

@@ -8,14 +8,14 @@ import pytest
 from scipy.stats import binomtest
 
 from certeq import environment, evaluate, plan, sampling, solve, tally
-from certeq.certainty import estimate
-from certeq.evaluation.posterior import posterior
 from certeq.experiments import shards
 from certeq.experiments.figures import coverage as figure
 from certeq.experiments.intervals import AGAIN, BEST, CREDIBLE, INTERVALS, KEPT, draw_again, judge
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN
-from certeq.report.pictures import to_png
-from certeq.rewards import estimate as rewards_of
+from certeq.learning.equivalence import estimate
+from certeq.model.rewards import estimate as rewards_of
+from certeq.questions.posterior import posterior
+from certeq.report.drawing import to_png
 
 SMALL = {
     "data_sets": 3, "chunk": 2, "tumor": 1, "tumor_chunk": 1, "episodes": 300, "draws": 20, "replicates": 8,

@@ -11,7 +11,8 @@ import pytest
 from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
-from certeq import InputError, places
+from certeq import InputError
+from certeq.base import places
 from certeq.cli import app
 from certeq.experiments import shards
 from clusters import two_workers, wait_for

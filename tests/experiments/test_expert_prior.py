@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 
 from certeq import shrink
-from certeq.environments import river_swim
 from certeq.experiments import procedure, shards
 from certeq.experiments.figures import expert_prior as figure
 from certeq.experiments.verdict import FAILS, HOLDS
-from certeq.report.pictures import to_png
+from certeq.report.drawing import to_png
+from certeq.worlds import river_swim
 
 SMALL = {"data_sets": 80, "chunk": 80}
 

@@ -7,15 +7,15 @@ import pytest
 
 import naive
 from certeq import evaluate, sampling, tally
-from certeq.counts import Counts
-from certeq.environments import random_chain, stay_or_leave
-from certeq.environments.tumor import tumor_bins, tumor_trials
-from certeq.errors import InputError
+from certeq.base.errors import InputError
+from certeq.data.counts import Counts
 from certeq.experiments import procedure
 from certeq.experiments.procedure import method
 from certeq.experiments.shards import seed_of
-from certeq.kernel import Rows
-from certeq.mdp import MDP
+from certeq.model.kernel import Rows
+from certeq.model.mdp import MDP
+from certeq.worlds import random_chain, stay_or_leave
+from certeq.worlds.tumor import tumor_bins, tumor_trials
 
 DATA_SETS, S, A = 12, 4, 2
 UNIFORM = np.full(S, 1 / S)

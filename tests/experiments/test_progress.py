@@ -5,7 +5,7 @@ import re
 from rich.console import Console
 
 from certeq.cli import show
-from certeq.cli.progress import Bars, Lines
+from certeq.cli.watching import Bars, Lines
 
 
 def test_a_terminal_gets_a_bar_with_rate_and_time_left():

@@ -4,12 +4,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from certeq.environments import loop
 from certeq.experiments import shards
 from certeq.experiments.figures import q_learning as figure
 from certeq.experiments.verdict import FAILS, HOLDS
-from certeq.model_free import q_learning
-from certeq.report.pictures import to_png
+from certeq.report.drawing import to_png
+from certeq.worlds import loop
+from certeq.worlds.model_free import q_learning
 
 SMALL = {"data_sets": 30, "chunk": 20, "episodes": 20, "every": 5}
 

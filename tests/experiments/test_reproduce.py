@@ -20,7 +20,8 @@ from certeq.experiments import figures, shards
 from certeq.experiments import reproduce as driver
 from certeq.experiments.figures import FIGURES, figure
 from certeq.experiments.verdict import OUTCOMES, exactly
-from certeq.report import page, pictures
+from certeq.report import drawing as pictures
+from certeq.report import reproduction as page
 
 FILES = {"table.parquet", "table.csv", "picture.svg", "picture.png", "verdicts.json", "shards"}
 

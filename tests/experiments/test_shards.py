@@ -16,7 +16,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import certeq
-from certeq import InputError, places
+from certeq import InputError
+from certeq.base import places
 from certeq.experiments import shards
 
 HERE = Path(__file__).parent

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
+from certeq.base.texts import json_text
 from certeq.experiments.statistics import Interval
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, OUTCOMES, Verdict, below, exactly
-from certeq.output import json_text
-from certeq.report import page
+from certeq.report import reproduction as page
 
 
 @pytest.mark.parametrize(

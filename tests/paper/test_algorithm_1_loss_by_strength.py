@@ -5,7 +5,7 @@ import pytest
 
 import naive
 from certeq import loss, plan, sampling, shrink, solve, tally
-from certeq.environments import loop, random_chain, river_swim
+from certeq.worlds import loop, random_chain, river_swim
 
 STRENGTHS = np.array(naive.VECTORS["authors_weights"])
 METHODS = ("discount", "uniform_blend", "uniform_prior")

@@ -5,8 +5,8 @@ import pytest
 
 import naive
 from certeq import Counts, loss, plan, sampling, shrink, tally
-from certeq.certainty import estimate
-from certeq.environments import random_chain
+from certeq.learning.equivalence import estimate
+from certeq.worlds import random_chain
 
 DATA_SETS, S, A = 8, 4, 3
 PLUG_INS = {

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import naive
 from certeq import solve, weights
-from certeq.environments import stay_or_leave
-from certeq.moments import true_action_moments, true_moments
+from certeq.model.moments import true_action_moments, true_moments
+from certeq.worlds import stay_or_leave
 
 KAPPAS, LAMBDAS = st.floats(0, 1), st.floats(0, 0.5)
 UNIFORM = np.full(10, 0.1)

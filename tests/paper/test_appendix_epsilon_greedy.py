@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import naive
 from certeq import evaluate, plan, shrink, weights
-from certeq.certainty import estimate
-from certeq.counts import Counts
-from certeq.moments import action_moments, true_action_moments
+from certeq.data.counts import Counts
+from certeq.learning.equivalence import estimate
+from certeq.model.moments import action_moments, true_action_moments
 from strategies import SEEDS, WEIGHTS, all_outcomes, counts, random_rows
 
 VISITED = st.integers(2, 4)

@@ -8,7 +8,7 @@ from scipy import stats
 
 import naive
 from certeq import InputError, shrink, weights
-from certeq.certainty import estimate
+from certeq.learning.equivalence import estimate
 from strategies import SEEDS, all_outcomes, counts, full_rows, random_counts, random_rows
 
 MAGNITUDES = st.floats(1e-3, 1e3)

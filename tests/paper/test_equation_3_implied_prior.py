@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import naive
 from certeq import plan, solve, weights
-from certeq.kernel import Mixture, Rows
+from certeq.model.kernel import Mixture, Rows
 from strategies import SEEDS, random_rows
 
 FIGURE = naive.VECTORS["implied_prior_figure"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import naive
 from certeq import weights
-from certeq.moments import true_moments
+from certeq.model.moments import true_moments
 from strategies import SEEDS, WEIGHTS, random_rows
 
 ROW = np.array([0.4, 0.2, 0.15, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.0])

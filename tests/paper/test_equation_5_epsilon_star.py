@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 
 import naive
 from certeq import shrink, weights
-from certeq.moments import true_moments
+from certeq.model.moments import true_moments
 from strategies import SEEDS, all_outcomes, counts, full_rows, random_rows
 
 ROWS_OF_COUNTS = st.lists(st.integers(0, 20), min_size=2, max_size=8)

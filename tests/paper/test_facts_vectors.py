@@ -5,8 +5,8 @@ import pytest
 
 import naive
 from certeq import shrink, solve, weights
-from certeq.environments import loop, river_swim
-from certeq.moments import Moments
+from certeq.model.moments import Moments
+from certeq.worlds import loop, river_swim
 
 VECTORS = naive.VECTORS
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import naive
 from certeq import Counts, plan, solve
-from certeq.environments import river_swim
-from certeq.kernel import Mixture, Rows
+from certeq.model.kernel import Mixture, Rows
+from certeq.worlds import river_swim
 from strategies import SEEDS, WEIGHTS, counts, models, random_rows
 
 GAMMA, WEIGHT = 0.99, 0.5  # of the example at the end

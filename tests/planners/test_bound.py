@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import naive
 from certeq import solve
-from certeq.environments import random_chain, river_swim
 from certeq.planners import METHODS
+from certeq.worlds import random_chain, river_swim
 from strategies import SEEDS
 
 WAYS = [(method, "numpy") for method in METHODS] + [("policy_iteration", "numba")]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from certeq import InputError, solve
-from certeq.environments import river_swim
-from certeq.kernel import Mixture, Rows
+from certeq.model.kernel import Mixture, Rows
+from certeq.worlds import river_swim
 from strategies import random_model, random_rows
 
 SIZES = [(1, 1), (2, 2), (7, 3), (8, 2), (9, 2), (16, 1), (31, 2), (32, 3), (33, 2), (40, 3), (64, 2)]

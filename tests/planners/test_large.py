@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import naive
 from certeq import Counts, InputError, Mixture, Rows, SparseRows, evaluate, plan, solve
-from certeq.evaluation.exact import value_bound
-from certeq.kernel import terms
-from certeq.planners import large
-from certeq.planners.passes import decompose
+from certeq.model.kernel import terms
+from certeq.planners import sparse as large
+from certeq.planners.sparse.passes import decompose
+from certeq.questions.exact import value_bound
 from strategies import SEEDS, models, random_model, random_rows
 
 INEXACT = "inexact_policy_iteration"

@@ -9,8 +9,8 @@ from mdptoolbox.mdp import PolicyIteration
 from quantecon.markov import DiscreteDP
 
 from certeq import solve
-from certeq.environments.table import from_table
 from certeq.planners import METHODS
+from certeq.worlds.table import from_table
 from strategies import random_model
 
 GAMMA = 0.9

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import naive
 from certeq import InputError, solve
-from certeq.kernel import Rows
+from certeq.model.kernel import Rows
 from certeq.planners import METHODS
 from strategies import SHAPES, models, random_model, random_rows
 

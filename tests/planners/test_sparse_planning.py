@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certeq import REGULARIZERS, Counts, InputError, Mixture, Rows, SparseRows, evaluate, plan, solve
+from certeq.model.frequencies import mle
 from certeq.planners import METHODS
 from certeq.regularizers import settings_of
 from strategies import models, random_model, random_rows
@@ -147,6 +148,6 @@ def test_every_convention_for_unvisited_pairs_is_kept_sparse(unvisited):
 @pytest.mark.usefixtures("door_closed")
 def test_a_policy_is_evaluated_without_writing_the_rows_out():
     counts, reward = scattered_counts(3000)
-    values = evaluate(counts.mle, reward, 0.8, np.zeros(3000, dtype=np.int64))
-    rows = counts.mle.matrix[np.arange(3000) * A]
+    values = evaluate(mle(counts), reward, 0.8, np.zeros(3000, dtype=np.int64))
+    rows = mle(counts).matrix[np.arange(3000) * A]
     np.testing.assert_allclose(values, reward[:, 0] + 0.8 * (rows @ values), atol=1e-10)

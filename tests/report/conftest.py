@@ -6,8 +6,8 @@ from browser import CHROMIUM, Browser
 from hostile_labels import HOSTILE, learn_hostile
 
 import certeq
-from certeq import examples
-from certeq.inquiry.findings import examine
+from certeq.questions.findings import examine
+from certeq.worlds import examples
 
 
 @pytest.fixture(scope="session")

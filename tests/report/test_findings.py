@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import certeq
-from certeq.evaluation.episodes import behavior
-from certeq.evaluation.posterior import posterior
-from certeq.inquiry.case import case_of
-from certeq.inquiry.findings import ADVICE, PLAIN, RECORDED, Findings, examine
+from certeq.learning.case import case_of
+from certeq.questions.episodes import behavior
+from certeq.questions.findings import ADVICE, PLAIN, RECORDED, Findings, examine
+from certeq.questions.posterior import posterior
 
 PARTS = {"plain", "posterior", "off_policy", "audit", "path", "fragility", "conventions", "collect"}
 
@@ -75,7 +75,7 @@ def long_line(states):
 
 
 def test_of_large_models_fewer_are_drawn_and_of_very_large_ones_none_unless_asked_for():
-    from certeq.inquiry.findings import _draws
+    from certeq.questions.findings import _draws
 
     assert _draws(long_line(50), None) == 1000
     assert 100 < _draws(long_line(500), None) < 500
@@ -88,7 +88,7 @@ def test_as_many_states_are_asked_what_would_change_them_as_there_is_time_for(mo
     learned = certeq.learn(walk)
     everywhere = examine(learned, draws=0).fragility
     assert everywhere.asked.tolist() == [True] * 5
-    monkeypatch.setattr("certeq.inquiry.findings.ASKED", 2)
+    monkeypatch.setattr("certeq.questions.findings.ASKED", 2)
     few = examine(learned, draws=0).fragility
     busiest = np.argsort(-learned.policy.visits.sum(axis=1))[:2]
     assert np.flatnonzero(few.asked).tolist() == sorted(busiest.tolist())

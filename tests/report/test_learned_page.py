@@ -12,9 +12,10 @@ import pytest
 from hostile_labels import HOSTILE
 
 import certeq
-from certeq.display import harmless
-from certeq.inquiry.findings import Findings, examine
-from certeq.report import embed, tables
+from certeq.base.display import harmless
+from certeq.questions.findings import Findings, examine
+from certeq.report import embed
+from certeq.report import listing as tables
 from certeq.report.learned_page import render
 
 

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 
 import certeq
 from certeq import pictures, weights
-from certeq.discretize import Bins, Labels, Recipe
-from certeq.inquiry.compare import compare
-from certeq.inquiry.findings import Findings, drift
+from certeq.data.recipes import Bins, Labels, Recipe
+from certeq.questions.compare import compare
+from certeq.questions.findings import Findings, drift
 from certeq.report import maps
-from certeq.report.pictures import to_page
+from certeq.report.drawing import to_page
 from certeq.report.sheet import sheet
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 import certeq
 from certeq import Batch, learn, read
-from certeq.counting import count, tallied
-from certeq.policy import VERSION
+from certeq.data.counting import count, tallied
+from certeq.learning.policy import VERSION
 
 FOLDER = Path(__file__).parents[1] / "data" / "policies"
 COUNTS = Path(__file__).parents[1] / "data" / "counts"

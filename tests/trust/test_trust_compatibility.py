@@ -9,8 +9,8 @@ import pytest
 from keep_policies import COUNTS, numbers
 
 from certeq import InputError, Policy
-from certeq.counting import Tallied, tallied
-from certeq.policy import VERSION
+from certeq.data.counting import Tallied, tallied
+from certeq.learning.policy import VERSION
 
 FOLDER = Path(__file__).parents[1] / "data" / "policies"
 KEPT = sorted(path for path in FOLDER.glob("v*.json") if not path.name.endswith(".advice.json"))

@@ -70,7 +70,8 @@ def test_no_memory_at_all_is_told(tmp_path):
 @pytest.mark.parametrize("error", [BrokenProcessPool("gone"), CancelledError()])
 def test_whoever_is_lost_is_told_in_words(monkeypatch, capsys, tmp_path, error):
     """A cluster that goes away cancels what it had; a local process that dies breaks the pool."""
-    from certeq import cli, counting
+    from certeq import cli
+    from certeq.data import counting
 
     def lose(*_, **__):
         raise error

@@ -18,8 +18,8 @@ from trust.hostile.attempts import attempts
 
 import certeq
 from certeq import InputError
-from certeq.limits import DEFAULTS, memory, most
-from certeq.reading import read, sizes
+from certeq.base.limits import DEFAULTS, memory, most
+from certeq.data.reading import read, sizes
 from strategies import SEEDS
 
 SOURCE = Path(certeq.__file__).parent

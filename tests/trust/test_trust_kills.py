@@ -13,7 +13,7 @@ import pytest
 from trust.running import hidden, visible
 
 from certeq import InputError
-from certeq.output import PART, READY, STALE, check_free, settle, sweep, write_files
+from certeq.base.writing import PART, READY, STALE, check_free, settle, sweep, write_files
 from trust import killing, resuming
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ NEW = {"a.json": b"new a", "b.csv": b"new b", "d.html": b"new d"}  # c.html is n
 WRITE = """
 import sys
 from pathlib import Path
-from certeq.output import write_files
+from certeq.base.writing import write_files
 from trust.launch import die_at
 
 folder = Path(sys.argv[2])
@@ -135,7 +135,7 @@ def test_two_runs_that_write_the_same_set_at_once_leave_one_of_the_two(tmp_path)
     code = """
 import sys
 from pathlib import Path
-from certeq.output import write_files
+from certeq.base.writing import write_files
 for turn in range(20):
     write_files({Path(sys.argv[1]) / name: f"{sys.argv[2]} {turn}" for name in "abc"}, force=True)
 """

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from certeq import examples, learn, read
+from certeq import learn, read
+from certeq.worlds import examples
 from trust import load
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from certeq.counting import count
+from certeq.data.counting import count
 from trust import sameness
 
 MIXED = {

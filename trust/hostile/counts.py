@@ -25,7 +25,7 @@ def _sound() -> bytes:
 
     import polars as pl
 
-    from certeq.counting import count
+    from certeq.data.counting import count
 
     rows = {"s": ["a", "b", "a", "b"], "x": [1, 2, 3, 4], "do": ["u", "v", "v", "u"], "r": [1.0, 2.0, 0.5, 0.0]}
     after = {"t": ["b", "a", "a", "a"], "y": [2, 3, 4, 1], "done": [False, False, False, True]}

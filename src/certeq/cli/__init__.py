@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 import certeq
+from certeq.base.errors import InputError
 from certeq.cli.apply import apply
 from certeq.cli.audit import audit
 from certeq.cli.compare import compare
@@ -20,7 +21,6 @@ from certeq.cli.learn import learn
 from certeq.cli.options import paragraph
 from certeq.cli.reproduce import reproduce
 from certeq.cli.simulate import simulate
-from certeq.errors import InputError
 
 STOPPED = "Stopped. Nothing was written by halves."
 GONE = (

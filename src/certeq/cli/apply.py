@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from certeq.base.errors import InputError, nearest
 from certeq.cli import options
-from certeq.errors import InputError, nearest
 
 
 def apply(
@@ -29,12 +29,12 @@ def apply(
     """
     import numpy as np
 
-    from certeq import output
+    from certeq.base import texts, writing
     from certeq.cli import show
-    from certeq.policy import Policy
-    from certeq.reading import columns
+    from certeq.data.reading import columns
+    from certeq.learning.policy import Policy
 
-    output.check_free([out], force=force)
+    writing.check_free([out], force=force)
     advisor = Policy.load(policy)
     table = columns(rows)
     kept = options.names(keep) or []
@@ -57,7 +57,7 @@ def apply(
         )
     ]
     header = ("row", *kept, "state", "action", "visits", "reason")
-    output.write_files({out: output.csv_text(header, lines)}, force=force)
+    writing.write_files({out: texts.csv_text(header, lines)}, force=force)
     console = show.console()
     console.print(f"{len(lines):,} rows, advice for {int((advice.action >= 0).sum()):,}.")
     for reason, count in Counter(filter(None, advice.reason)).most_common(10):
@@ -69,7 +69,7 @@ def _steps(said: str | None, table: Mapping[str, Any]) -> Any:
     """Decisions made before each row: one number, or a column."""
     import numpy as np
 
-    from certeq.arrays import whole
+    from certeq.base.arrays import whole
 
     if said is None:
         return None

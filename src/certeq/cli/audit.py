@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from certeq.base.errors import InputError
 from certeq.cli import source
-from certeq.errors import InputError
 
 
 def audit(
@@ -51,14 +51,14 @@ def audit(
     were spread evenly, if the data chose their number, and without any; what common shortcuts mean in the same terms.
     Writes audit.json and report.html, the report on planning with that discount.
     """
-    from certeq import output
+    from certeq.base import texts, writing
     from certeq.cli import show
-    from certeq.inquiry.discount import audit as run
+    from certeq.questions.audit import audit as run
 
     if planning_discount is None:
         raise InputError("Say which discount to audit, for example --planning-discount 0.9.")
     paths = [out / name for name in ("audit.json", *(["report.html"] if report else []))]
-    output.check_free(paths, force=force)
+    writing.check_free(paths, force=force)
     console = show.console()
     given = source.get(
         console,
@@ -94,7 +94,7 @@ def audit(
     )
     found = run(learned, planning_discount, threshold=threshold)
     told = {"settings": dict(learned.summary.settings), "seed": seed, "data": dict(learned.policy.data)}
-    files: dict[Path, str | bytes] = {paths[0]: output.json_text(found.to_json() | told)}
+    files: dict[Path, str | bytes] = {paths[0]: texts.json_text(found.to_json() | told)}
     if report:
         how: dict[str, Any] = {
             "draws": draws,
@@ -103,7 +103,7 @@ def audit(
             "scheduler": scheduler,
         }
         files[paths[1]] = show.page(learned, seed=seed, planning_discount=planning_discount, **how)
-    output.write_files(files, force=force)
+    writing.write_files(files, force=force)
     for line in found.lines():
         console.print(show.escape(line))
     show.written(console, *paths)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from certeq.base.errors import InputError
 from certeq.cli import source
-from certeq.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from certeq.inquiry.comparison import Comparison
+    from certeq.questions.comparison import Comparison
 
 
 def compare(
@@ -63,12 +63,13 @@ def compare(
     Judged by how well they predict held-out episodes, by their expected error, and by what their advice is worth under
     the posterior. Writes compare.json, compare.csv, compare.svg and report.html.
     """
-    from certeq import output
+    from certeq.base import texts, writing
     from certeq.cli import show
-    from certeq.inquiry.compare import compare as run
-    from certeq.learned import learn
-    from certeq.reading import known_rewards
-    from certeq.report import comparison, pictures
+    from certeq.data.reading import known_rewards
+    from certeq.learning.learned import learn
+    from certeq.questions.compare import compare as run
+    from certeq.report import comparing as comparison
+    from certeq.report import drawing as pictures
 
     if data is not None and source.is_counts(data):
         raise InputError(
@@ -77,7 +78,7 @@ def compare(
         )
     names = ("compare.json", "compare.csv", "compare.svg", *(["report.html"] if report else []))
     paths = {name: out / name for name in names}
-    output.check_free(paths.values(), force=force)
+    writing.check_free(paths.values(), force=force)
     console = show.console()
     batch = source.read_rows(
         console, data, state=state, action=action, reward=reward, next_state=next_state, episode=episode, time=time,
@@ -99,14 +100,14 @@ def compare(
         found = run(learned, rng=seed, notice=steps.begin, **how, **where)
     told = {"settings": dict(learned.summary.settings), "data": dict(learned.policy.data)}
     files: dict[Path, str | bytes] = {
-        paths["compare.json"]: output.json_text(found.to_json() | told),
-        paths["compare.csv"]: output.csv_text(*comparison.table(found)),
+        paths["compare.json"]: texts.json_text(found.to_json() | told),
+        paths["compare.csv"]: texts.csv_text(*comparison.table(found)),
         paths["compare.svg"]: pictures.to_svg(comparison.comparison(found)),
     }
     if report:
         extra: dict[str, Any] = {"suppress_below": suppress_below, "comparison": found}
         files[paths["report.html"]] = show.page(learned, draws=draws, seed=seed, **extra, **where)
-    output.write_files(files, force=force)
+    writing.write_files(files, force=force)
     for line in found.lines():
         console.print(show.escape(line))
     console.print()

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from certeq.cli import options, progress
+from certeq.cli import options
+from certeq.cli import watching as progress
 from certeq.cli.source import Action, Done, Force, NextState, Reward, State, Truncated
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from certeq.counting import Tallied
+    from certeq.data.counting import Tallied
 
 
 def count(
@@ -54,10 +55,11 @@ def count(
     Each row holds its own next state. Nothing but pieces of the files is held in memory. On a cluster the workers read
     the files themselves, by the same path, and only counts travel.
     """
-    from certeq import counting, output
+    from certeq.base import writing
     from certeq.cli import show
+    from certeq.data import counting
 
-    output.check_free([out], force=force)
+    writing.check_free([out], force=force)
     console = show.console()
     begun = time.perf_counter()
     with progress.watch(console) as watch:

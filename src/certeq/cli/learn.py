@@ -10,7 +10,7 @@ import typer
 from certeq.cli import options, source
 
 if TYPE_CHECKING:
-    from certeq.learned import Advised
+    from certeq.learning.learned import Advised
 
 
 def learn(
@@ -59,13 +59,13 @@ def learn(
 
     Once a plan that takes long tells how far it is, Ctrl-C keeps what it has by then, with its bound.
     """
-    from certeq import output
+    from certeq.base import texts, writing
     from certeq.cli import show
     from certeq.regularizers import DEFAULT, check_settings
 
     names = ("policy.json", "policy.csv", "summary.json", *(["report.html"] if report else []))
     paths = {name: out / name for name in names}
-    output.check_free(paths.values(), force=force)
+    writing.check_free(paths.values(), force=force)
     console = show.console()
     name, chosen = regularizer or DEFAULT, options.settings(setting or [])
     check_settings(name, chosen)
@@ -108,14 +108,14 @@ def learn(
         files: dict[Path, str | bytes] = {
             paths["policy.json"]: learned.policy.to_text(),
             paths["policy.csv"]: policy_csv(learned),
-            paths["summary.json"]: output.json_text(learned.summary.to_json() | {"seed": seed}),
+            paths["summary.json"]: texts.json_text(learned.summary.to_json() | {"seed": seed}),
         }
     if learned.interrupted:  # somebody who wants an end does not want all that a report asks
         paths.pop("report.html", None)
     if "report.html" in paths:
         how: dict[str, Any] = {"suppress_below": suppress_below, "workers": workers, "scheduler": scheduler}
         files[paths["report.html"]] = show.page(learned, draws=draws, seed=seed, **how)
-    output.write_files(files, force=force)
+    writing.write_files(files, force=force)
     show.summary(console, learned.summary)
     console.print()
     show.policy(console, learned)
@@ -131,7 +131,7 @@ def policy_csv(learned: Advised) -> str:
     """The policy as a table, one line per state (and decision, with a horizon)."""
     import numpy as np
 
-    from certeq.output import csv_text
+    from certeq.base.texts import csv_text
 
     policy = learned.policy
     weight = np.broadcast_to(learned.shrinkage.weight, policy.visits.shape)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from certeq.display import harmless as harmless
-from certeq.errors import InputError
-from certeq.limits import most, way_out
+from certeq.base.display import harmless as harmless
+from certeq.base.errors import InputError
+from certeq.base.limits import most, way_out
 
 LONGEST = 3000  # characters of a message
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from certeq.cli import progress
-from certeq.errors import InputError
+from certeq.base.errors import InputError
+from certeq.cli import watching as progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ def reproduce(
     Writes for each figure its table, its picture and its verdicts, and index.html and verdicts.json over all of them. A
     run that was stopped goes on where it was when it is started again.
     """
-    from certeq.arrays import whole
+    from certeq.base.arrays import whole
     from certeq.cli import show
     from certeq.experiments import reproduce as driver
 
@@ -92,7 +92,7 @@ def _verdicts(console: Console, outcome: Outcome) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from certeq.report.page import LOOKS
+    from certeq.report.reproduction import LOOKS
 
     if not outcome.records:
         return

@@ -13,12 +13,12 @@ from rich.markup import escape as _escape
 from rich.table import Table
 
 from certeq.cli.options import harmless
-from certeq.cli.progress import EVERY, duration
+from certeq.cli.watching import EVERY, duration
 
 if TYPE_CHECKING:
-    from certeq.inquiry.comparison import Comparison
-    from certeq.learned import Advised, Summary
+    from certeq.learning.learned import Advised, Summary
     from certeq.planners import Progress
+    from certeq.questions.comparison import Comparison
 
 PATIENCE = 2.0  # seconds without a word
 DOING = {
@@ -127,8 +127,8 @@ def page(
     scheduler: str | None = None,
 ) -> str:
     """Ask all questions of a learned policy and write the report, telling what is being done if it takes a while."""
-    from certeq import places
-    from certeq.inquiry.findings import examine
+    from certeq.base import places
+    from certeq.questions.findings import examine
     from certeq.report.learned_page import render
 
     asked: dict[str, Any] = {"draws": draws, "planning_discount": planning_discount, "comparison": comparison}

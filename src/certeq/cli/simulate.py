@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certeq.base.errors import InputError
 from certeq.cli import options
-from certeq.errors import InputError
 
 if TYPE_CHECKING:
-    from certeq.arrays import Floats
-    from certeq.mdp import MDP
+    from certeq.base.arrays import Floats
+    from certeq.model.mdp import MDP
 
 
 def simulate(
@@ -30,13 +30,13 @@ def simulate(
     """Write a batch of simulated decisions: episode, time, state, action, reward, next_state, terminated."""
     import numpy as np
 
-    from certeq import output, sampling
-    from certeq.arrays import whole
-    from certeq.environments import ENVIRONMENTS
-    from certeq.environments import environment as build
-    from certeq.limits import most, way_out
+    from certeq.base import texts, writing
+    from certeq.base.arrays import whole
+    from certeq.base.limits import most, way_out
+    from certeq.worlds import ENVIRONMENTS, sampling
+    from certeq.worlds import environment as build
 
-    output.check_free([out], force=force)
+    writing.check_free([out], force=force)
     whole("--seed", seed, 0)
     chosen = options.settings(setting or [])
     if "rng" in inspect.signature(ENVIRONMENTS.get(environment, build)).parameters:
@@ -78,7 +78,7 @@ def simulate(
         )
     ]
     header = ("episode", "time", "state", "action", "reward", "next_state", "terminated")
-    output.write_files({out: output.csv_text(header, lines)}, force=force)
+    writing.write_files({out: texts.csv_text(header, lines)}, force=force)
     typer.echo(f"{len(lines):,} rows of {environment}, {episodes:,} episodes. Written: {out}")
 
 
@@ -86,7 +86,7 @@ def follow(path: Path, mdp: MDP) -> Floats:
     """Behavior ``(S, A)`` of a policy file in an environment; random where the policy is silent."""
     import numpy as np
 
-    from certeq.policy import Policy
+    from certeq.learning.policy import Policy
 
     advisor = Policy.load(path)
     strange = sorted(set(advisor.action_names) - set(mdp.action_names))

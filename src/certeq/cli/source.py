@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certeq.cli import options, progress
-from certeq.errors import InputError
+from certeq.base.errors import InputError
+from certeq.cli import options
+from certeq.cli import watching as progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from certeq.arrays import Floats
-    from certeq.batch import Batch
-    from certeq.counting import Tallied
-    from certeq.learned import Advised
+    from certeq.base.arrays import Floats
+    from certeq.data.batch import Batch
+    from certeq.data.counting import Tallied
+    from certeq.learning.learned import Advised
 
 Data = Annotated[
     Path | None,
@@ -92,7 +93,7 @@ def get(
     console: Console, data: Path | None, *, workers: int = 1, scheduler: str | None = None, **said: Any
 ) -> Batch | Tallied:
     """Read rows; or counts of them, from a file; or count them, where they are a folder or a cluster is to do it."""
-    from certeq import places
+    from certeq.base import places
 
     places.check_one(workers, scheduler)
     if data is not None and is_counts(data):
@@ -104,8 +105,8 @@ def get(
 
 def learn(found: Batch | Tallied, *, reward_table: Path | None, **settings: Any) -> Advised:
     """Learn from rows or from counts of them."""
-    from certeq.batch import Batch
-    from certeq.learned import learn, learn_counts
+    from certeq.data.batch import Batch
+    from certeq.learning.learned import learn, learn_counts
 
     known = None if reward_table is None else _known_rewards(found, reward_table)
     if isinstance(found, Batch):
@@ -127,9 +128,9 @@ def read_rows(
     **roles: Any,
 ) -> Batch:
     """Read the rows, or the bundled example and say so."""
-    from certeq import examples
-    from certeq.discretize import MAX_STATES
-    from certeq.reading import read
+    from certeq.data.reading import read
+    from certeq.data.recipes import MAX_STATES
+    from certeq.worlds import examples
 
     if data is None:
         console.print("[bold]The bundled example[/bold]: a simulated trial of 50 tumor patients, treated at random.")
@@ -152,9 +153,9 @@ def is_counts(data: Path) -> bool:
 
 def _to_count(data: Path, scheduler: str | None) -> bool:
     """Whether rows are counted where they lie rather than read: all folders of Parquet, and files if others do it."""
-    from certeq.counting.files import SUFFIXES
-    from certeq.reading.files import resolve
-    from certeq.reading.minari import is_minari
+    from certeq.data.counting.parquet import SUFFIXES
+    from certeq.data.reading.files import resolve
+    from certeq.data.reading.minari import is_minari
 
     path = resolve(data)
     if path.is_dir():
@@ -163,7 +164,7 @@ def _to_count(data: Path, scheduler: str | None) -> bool:
 
 
 def _load(data: Path, said: Mapping[str, Any]) -> Tallied:
-    from certeq.counting import Tallied
+    from certeq.data.counting import Tallied
 
     why = f"{data.name} holds counts, and what was a state, an action or a reward was said when they were made"
     _refuse(said, tuple(TOLD_BY), f"{why}. Leave it out, or count the rows again with it")
@@ -189,8 +190,8 @@ def _count(
     """Count rows, telling how far it is if it takes a while."""
     from rich.console import Console
 
-    from certeq import counting
-    from certeq.counting.pieces import MAX_STATES
+    from certeq.data import counting
+    from certeq.data.counting.pieces import MAX_STATES
 
     if rest["layout"] == "explicit":
         rest["layout"] = UNSAID["layout"]  # which is what counting needs
@@ -224,8 +225,8 @@ def _refuse(said: Mapping[str, Any], names: tuple[str, ...], why: str) -> None:
 
 
 def _known_rewards(found: Batch | Tallied, table: Path) -> Floats:
-    from certeq.batch import Batch
-    from certeq.reading import known_rewards, rewards_of_pairs
+    from certeq.data.batch import Batch
+    from certeq.data.reading import known_rewards, rewards_of_pairs
 
     if isinstance(found, Batch):
         return known_rewards(found, table)

@@ -11,19 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from certeq.arrays import Floats, Rng, generator
-from certeq.batch import Batch
-from certeq.certainty import estimate
-from certeq.counts import tally
-from certeq.evaluation.episodes import episodes
-from certeq.evaluation.exact import evaluate
-from certeq.evaluation.posterior import LEVEL, posterior
+from certeq.base.arrays import Floats, Rng, generator
+from certeq.data.batch import Batch
+from certeq.data.counts import tally
+from certeq.data.sums import add_up
 from certeq.experiments.procedure import draw_batch, draw_truth
-from certeq.inquiry.bootstrap import count_again
-from certeq.mdp import MDP
+from certeq.learning.equivalence import estimate
+from certeq.model.mdp import MDP
+from certeq.model.rewards import estimate as estimate_rewards
+from certeq.model.rewards import means
 from certeq.planners import Plan, solve
-from certeq.rewards import add_up, means
-from certeq.rewards import estimate as estimate_rewards
+from certeq.questions.bootstrap import count_again
+from certeq.questions.episodes import episodes
+from certeq.questions.exact import evaluate
+from certeq.questions.posterior import LEVEL, posterior
 
 CREDIBLE, AGAIN, KEPT = "credible", "bootstrap", "bootstrap, policy kept"
 INTERVALS = (CREDIBLE, AGAIN, KEPT)

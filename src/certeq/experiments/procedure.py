@@ -17,21 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from certeq import sampling, targets, weights
-from certeq.arrays import Floats, Integers, Rng, generator
-from certeq.batch import Batch
-from certeq.certainty import plan
-from certeq.counts import Counts, tally
-from certeq.environments import environment
-from certeq.environments.tumor import tumor_bins, tumor_trials
-from certeq.errors import InputError, unknown
-from certeq.kernel import Mixture, Rows
-from certeq.mdp import MDP
-from certeq.moments import true_action_moments, true_moments
+from certeq.base.arrays import Floats, Integers, Rng, generator
+from certeq.base.errors import InputError, unknown
+from certeq.data.batch import Batch
+from certeq.data.counts import Counts, tally
+from certeq.learning.equivalence import plan
+from certeq.model import targets, weights
+from certeq.model.kernel import Mixture, Rows
+from certeq.model.mdp import MDP
+from certeq.model.moments import true_action_moments, true_moments
+from certeq.model.unvisited import fill
 from certeq.planners import compiled, solve
 from certeq.planners.problem import Problem
 from certeq.regularizers import settings_of
-from certeq.unvisited import fill
+from certeq.worlds import environment, sampling
+from certeq.worlds.tumor import tumor_bins, tumor_trials
 
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # the authors' x axis
 ENGINE = "numba"  # always the same, so that results do not depend on the size of a chunk

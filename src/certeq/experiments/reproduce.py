@@ -17,14 +17,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import certeq
-from certeq import places
-from certeq.arrays import whole
-from certeq.errors import InputError, unknown
+from certeq.base import places
+from certeq.base.arrays import whole
+from certeq.base.errors import InputError, unknown
+from certeq.base.texts import json_text
+from certeq.base.writing import write_files
 from certeq.experiments import shards
 from certeq.experiments.figures import FIGURES, STUDIES, figure
 from certeq.experiments.statistics import summarize
-from certeq.output import json_text, write_files
-from certeq.report import page, pictures
+from certeq.report import drawing as pictures
+from certeq.report import reproduction as page
 
 if TYPE_CHECKING:
     import polars as pl

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import certeq
-from certeq.errors import InputError
-from certeq.output import json_text, settle, sweep, write_files
+from certeq.base.errors import InputError
+from certeq.base.texts import json_text
+from certeq.base.writing import settle, sweep, write_files
 
 if TYPE_CHECKING:
     import polars as pl

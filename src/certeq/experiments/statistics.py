@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Floats
+from certeq.base.arrays import Floats
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from certeq.arrays import Floats
+from certeq.base.arrays import Floats
 from certeq.experiments.procedure import STRENGTHS, Method
 from certeq.experiments.statistics import bands, difference, hindsight, interval, quantile
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, Verdict, below
@@ -134,7 +134,7 @@ def judge_near(claim: str, first: Floats, second: Floats, close: float = CLOSE) 
 
 def draw_panels(table: pl.DataFrame, *, per_row: int = 3, scale: str = "linear") -> Figure:
     """One axis for each panel: lines with bands against the strength, levels for methods without one."""
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     panels = panels_of(table)
     figure: Figure
@@ -171,7 +171,7 @@ def plain_ticks(axis: Any) -> None:
 
 
 def _draw_panel(axis: Any, table: pl.DataFrame, panel: str) -> None:
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     grid, levels = strengths_of(table), 0
     for index, method in enumerate(table["method"].unique(maintain_order=True)):

@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from certeq.arrays import ArrayLike, whole
-from certeq.errors import InputError, unknown
-from certeq.kernel import Kernel, check_rows, is_sparse
-from certeq.planners import compiled, large, on_gpu
+from certeq.base.arrays import ArrayLike, whole
+from certeq.base.errors import InputError, unknown
+from certeq.model.kernel import Kernel, check_rows, is_sparse
+from certeq.planners import compiled
+from certeq.planners import sparse as large
 from certeq.planners.episodic import check_ends
 from certeq.planners.finite_horizon import FinitePlan, solve_finite
+from certeq.planners.gpu import solving as on_gpu
 from certeq.planners.plan import Plan
 from certeq.planners.policy_iteration import policy_iteration
 from certeq.planners.problem import Problem, Solution, read_problem
 from certeq.planners.progress import Progress, Watch
-from certeq.planners.sweeps import modified_policy_iteration, value_iteration
+from certeq.planners.value_iteration import modified_policy_iteration, value_iteration
 
 __all__ = ["METHODS", "FinitePlan", "Plan", "Progress", "solve", "solve_finite"]
 

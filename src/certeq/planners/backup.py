@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, bicgstab, gmres
 
-from certeq.arrays import Booleans, Floats, Integers
-from certeq.errors import InputError
-from certeq.kernel import Kernel, Mixture, SparseRows, is_sparse
+from certeq.base.arrays import Booleans, Floats, Integers
+from certeq.base.errors import InputError
+from certeq.model.kernel import Kernel, Mixture, SparseRows, is_sparse
 
 # Actions are tied within TIE of the spread of all action values of the MDP: the spread, so that adding a constant to
 # all values, which Theorem 1 turns on, changes no tie. ROUNDING of the largest is what arithmetic leaves of a true tie.

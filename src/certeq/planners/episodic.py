@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certeq.arrays import Floats
-from certeq.errors import InputError
-from certeq.kernel import MASS_TOLERANCE
+from certeq.base.arrays import Floats
+from certeq.base.errors import InputError
+from certeq.model.kernel import MASS_TOLERANCE
 from certeq.planners.policy_iteration import policy_iteration
 from certeq.planners.problem import Problem
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from certeq.arrays import ArrayLike, Booleans, Floats, Integers, whole
-from certeq.kernel import Kernel, check_rows
-from certeq.limits import check_pairs
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, whole
+from certeq.base.limits import check_pairs
+from certeq.model.kernel import Kernel, check_rows
 from certeq.planners.backup import backup, greedy, tied
 from certeq.planners.problem import read_problem
 

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from certeq.arrays import Booleans, Floats, Integers
-from certeq.display import notebook, several
-from certeq.kernel import terms
+from certeq.base.arrays import Booleans, Floats, Integers
+from certeq.base.display import notebook, several
+from certeq.model.kernel import terms
 from certeq.planners.backup import backup, tied
 from certeq.planners.episodic import longest
 from certeq.planners.problem import Problem, Solution

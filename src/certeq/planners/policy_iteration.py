@@ -9,7 +9,7 @@ from certeq.planners.problem import Problem, Solution
 
 
 def policy_iteration(problem: Problem, tolerance: float, max_iterations: int) -> Solution:
-    """Solve exactly; ``tolerance`` plays no part. The plain twin of ``fast.small`` and ``fast.medium``."""
+    """Solve exactly; ``tolerance`` plays no part. The plain twin of ``compiled.small`` and ``compiled.medium``."""
     model, reward, discount, allowed = problem
     values = np.zeros((*problem.batch, problem.n_states))
     q = backup(model, reward, discount, allowed, values)

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.arrays import ArrayLike, Booleans, Floats, Integers, floats, together, within
-from certeq.errors import InputError
-from certeq.kernel import Kernel, Rows, kernel
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, together, within
+from certeq.base.errors import InputError
+from certeq.model.kernel import Kernel, Rows, kernel
 
 LARGEST = 1e305  # of values, with room for sums of them
 

@@ -10,9 +10,9 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from certeq.arrays import ArrayLike
-from certeq.counts import Counts, as_counts
-from certeq.errors import InputError, nearest, unknown
+from certeq.base.arrays import ArrayLike
+from certeq.base.errors import InputError, nearest, unknown
+from certeq.data.counts import Counts, as_counts
 from certeq.regularizers.discount import discount as _discount
 from certeq.regularizers.epsilon_greedy import epsilon_greedy, least_mse_epsilon_greedy
 from certeq.regularizers.evidence import evidence, evidence_targets

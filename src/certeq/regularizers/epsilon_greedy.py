@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from certeq import targets, weights
-from certeq.arrays import ArrayLike
-from certeq.counts import Counts
-from certeq.moments import action_moments
+from certeq.base.arrays import ArrayLike
+from certeq.data.counts import Counts
+from certeq.model import targets, weights
+from certeq.model.moments import action_moments
 from certeq.regularizers.shrinkage import Shrinkage, constant, strength_of
 
 

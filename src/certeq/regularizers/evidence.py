@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from certeq import candidates, targets
-from certeq.arrays import Floats
-from certeq.candidates import Candidate
-from certeq.counts import Counts
-from certeq.errors import InputError
-from certeq.evidence import ODDS, STRUCTURES, Evidence, learn_magnitudes
-from certeq.kernel import Kernel, Mixture, Rows
+from certeq.base.arrays import Floats
+from certeq.base.errors import InputError
+from certeq.data.counts import Counts
+from certeq.model import candidates, targets
+from certeq.model.candidates import Candidate
+from certeq.model.evidence import ODDS, STRUCTURES, Evidence, learn_magnitudes
+from certeq.model.kernel import Kernel, Mixture, Rows
 from certeq.regularizers.shrinkage import Shrinkage
 
 

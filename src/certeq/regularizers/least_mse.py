@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from certeq import targets, weights
-from certeq.counts import Counts
-from certeq.moments import moments
+from certeq.data.counts import Counts
+from certeq.model import targets, weights
+from certeq.model.moments import moments
 from certeq.regularizers.shrinkage import Shrinkage
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from certeq import targets
-from certeq.counts import Counts
+from certeq.data.counts import Counts
+from certeq.model import targets
 from certeq.regularizers.shrinkage import Shrinkage, constant
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from certeq import weights
-from certeq.arrays import ArrayLike, Booleans, Floats, together, within
-from certeq.counts import Counts
-from certeq.errors import InputError
-from certeq.kernel import Kernel, Mixture
+from certeq.base.arrays import ArrayLike, Booleans, Floats, together, within
+from certeq.base.errors import InputError
+from certeq.data.counts import Counts
+from certeq.model import weights
+from certeq.model.kernel import Kernel, Mixture
 
 
 @dataclass(frozen=True)

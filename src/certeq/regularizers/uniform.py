@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from certeq import targets
-from certeq.arrays import ArrayLike
-from certeq.counts import Counts
+from certeq.base.arrays import ArrayLike
+from certeq.data.counts import Counts
+from certeq.model import targets
 from certeq.regularizers.shrinkage import Shrinkage, constant, prior_weight, strength_of
 
 

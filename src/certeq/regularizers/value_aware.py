@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from certeq.arrays import ArrayLike, Booleans, Floats, whole
-from certeq.counts import Counts
-from certeq.errors import InputError
-from certeq.evidence import ODDS, STRUCTURES, Evidence
-from certeq.kernel import Kernel, Mixture
+from certeq.base.arrays import ArrayLike, Booleans, Floats, whole
+from certeq.base.errors import InputError
+from certeq.data.counts import Counts
+from certeq.model.evidence import ODDS, STRUCTURES, Evidence
+from certeq.model.frequencies import mle
+from certeq.model.kernel import Kernel, Mixture
 from certeq.planners import solve
 from certeq.regularizers.evidence import evidence
 from certeq.regularizers.shrinkage import Shrinkage
@@ -59,7 +60,7 @@ def value_aware(
     if reward is None or discount is None:
         raise InputError("value_aware needs the rewards and the discount, since its weights depend on the plan.")
     first = evidence(counts, target=target, structures=structures, groups=groups, odds=odds)
-    data, pull = counts.mle, first.target
+    data, pull = mle(counts), first.target
     rest = np.where(counts.visits > 0, 1 - first.weight, 1.0)
     known = rest / (counts.visits + rest)  # k
     weight, values, left = first.weight, np.zeros(counts.n_states), whole("iterations", iterations, 1)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Booleans, Floats
-from certeq.display import shorten
-from certeq.report import pictures
+from certeq.base.arrays import Booleans, Floats
+from certeq.base.display import shorten
+from certeq.report import drawing as pictures
 from certeq.report.sheet import Side
 
 if TYPE_CHECKING:

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Booleans, Floats
-from certeq.display import shorten
-from certeq.report import pictures
+from certeq.base.arrays import Booleans, Floats
+from certeq.base.display import shorten
+from certeq.report import drawing as pictures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from certeq.evaluation.off_policy import OffPolicy
-    from certeq.evaluation.posterior import Interval, Posterior
-    from certeq.inquiry.findings import Findings
-    from certeq.inquiry.path import Path
+    from certeq.questions.findings import Findings
+    from certeq.questions.off_policy import OffPolicy
+    from certeq.questions.path import Path
+    from certeq.questions.posterior import Interval, Posterior
 
 WIDTH = 4.8  # inches; narrow enough to be read on a phone
 NOW, LATER = pictures.COLORS[0], pictures.COLORS[1]

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Floats
-from certeq.kernel import Kernel, Rows
+from certeq.base.arrays import Floats
+from certeq.model.kernel import Kernel, Rows
 from certeq.report.maps import action_color, action_signs
 from certeq.report.sheet import sheet
 
 if TYPE_CHECKING:
-    from certeq.learned import Advised
+    from certeq.learning.learned import Advised
 
 MOST_STATES = 300  # that the page plans for
 MOST_CELLS = 2_000_000  # S * A * S, what the page keeps in memory

@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import certeq
-from certeq.arrays import whole
-from certeq.display import harmless, number, several, shorten
-from certeq.inquiry.findings import ADVICE, Findings
-from certeq.report import comparison, curves, embed, html, maps, pictures, tables, tell
+from certeq.base.arrays import whole
+from certeq.base.display import harmless, number, several, shorten
+from certeq.questions.findings import ADVICE, Findings
+from certeq.report import comparing as comparison
+from certeq.report import curves, embed, html, maps, tell
+from certeq.report import drawing as pictures
+from certeq.report import listing as tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from certeq.inquiry.comparison import Comparison
+    from certeq.questions.comparison import Comparison
 
 STEPS = 100  # of the slider
 OUTCOMES = {"state": "in the same state", "anywhere": "anywhere in the data"}
@@ -46,7 +49,7 @@ def render(
     Parameters
     ----------
     findings
-        What `certeq.inquiry.findings.examine` gathered; parts that are missing are left out, with the reason.
+        What `certeq.questions.findings.examine` gathered; parts that are missing are left out, with the reason.
     title
         A heading; says in how many states there is advice unless given.
     suppress_below

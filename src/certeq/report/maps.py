@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq import weights
-from certeq.arrays import Booleans, Floats, Integers
-from certeq.display import number, shorten
-from certeq.inquiry.findings import drift
-from certeq.report import cells, pictures
+from certeq.base.arrays import Booleans, Floats, Integers
+from certeq.base.display import number, shorten
+from certeq.model import weights
+from certeq.questions.findings import drift
+from certeq.report import cells
+from certeq.report import drawing as pictures
 from certeq.report.sheet import Sheet, Side, sheet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from certeq.learned import Advised
-    from certeq.policy import Policy
+    from certeq.learning.learned import Advised
+    from certeq.learning.policy import Policy
 
 FEW_STATES = 24  # up to here a map is a table of states and actions, with the states' names
 PANELS = 6  # up to this many actions each has a sheet of states; with more, the states lie along one line

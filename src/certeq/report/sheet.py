@@ -11,8 +11,8 @@ from math import ceil, prod
 
 import numpy as np
 
-from certeq.arrays import Integers
-from certeq.discretize import Bins, Labels, Recipe
+from certeq.base.arrays import Integers
+from certeq.data.recipes import Bins, Labels, Recipe
 
 SIDE = 48  # cells along one side of a nested sheet
 SPARSE = 6  # a nested sheet may have this many times as many cells as there are states

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certeq.display import number, several, shorten
-from certeq.inquiry.findings import ADVICE, PLAIN, RECORDED, Findings
-from certeq.report.tables import percent
+from certeq.base.display import number, several, shorten
+from certeq.questions.findings import ADVICE, PLAIN, RECORDED, Findings
+from certeq.report.listing import percent
 
 LABEL = 60  # characters of a label in a sentence
 LISTED = 6  # actions that a sentence lists

@@ -21,7 +21,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from certeq.errors import unknown
+from certeq.base.errors import unknown
 
 FIGURES: dict[str, str] = {  # in the paper's order
     name: f"{__name__}.{name}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Booleans, Floats, Rng
+from certeq.base.arrays import Booleans, Floats, Rng
 from certeq.experiments.procedure import method, run_cell
 from certeq.experiments.statistics import hindsight
 from certeq.experiments.sweeps import Panel, cells_of, losses_of, together
@@ -148,7 +148,7 @@ def _advantage(table: pl.DataFrame, first: str, second: str) -> Floats:
 
 def draw(table: pl.DataFrame) -> Figure:
     """Maps of both differences in loss and of the difference in distance."""
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     closer = _advantage(table, *READINGS["by error"])
     figure: Figure

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Rng
-from certeq.evaluation.posterior import LEVEL
+from certeq.base.arrays import Rng
 from certeq.experiments.figures.tumor import tumor_panel
 from certeq.experiments.intervals import BEST, BINS, INTERVALS, run_cell
 from certeq.experiments.statistics import Interval, ratio
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, Verdict, exactly
+from certeq.questions.posterior import LEVEL
 
 if TYPE_CHECKING:
     import polars as pl
@@ -179,7 +179,7 @@ def draw(table: pl.DataFrame) -> Figure:
     """Coverage against size for each world, and a reliability curve for all of them."""
     import polars as pl
 
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     worlds = list(table["world"].unique(maintain_order=True))
     per_row = 4
@@ -202,7 +202,7 @@ def draw(table: pl.DataFrame) -> Figure:
 def _draw_coverage(axis: Any, part: pl.DataFrame) -> None:
     import polars as pl
 
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     sizes = sorted(part["size"].unique())
     axis.axhline(LEVEL, color="#999999", linewidth=0.8)
@@ -219,7 +219,7 @@ def _draw_coverage(axis: Any, part: pl.DataFrame) -> None:
 def _draw_reliability(axis: Any, table: pl.DataFrame, worlds: list[str]) -> None:
     import polars as pl
 
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     axis.plot([0, 1], [0, 1], color="#999999", linewidth=0.8)
     for index, world in enumerate(worlds):

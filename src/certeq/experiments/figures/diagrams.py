@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Rng
-from certeq.environments import environment
+from certeq.base.arrays import Rng
 from certeq.experiments.verdict import Verdict, exactly
+from certeq.worlds import environment
 
 if TYPE_CHECKING:
     import polars as pl
@@ -115,7 +115,7 @@ def _distance(found: Row | None, row: Row) -> float:
 
 def draw(table: pl.DataFrame) -> Figure:
     """One diagram above the other."""
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     figure: Figure
     with pictures.style():
@@ -130,7 +130,8 @@ def draw(table: pl.DataFrame) -> Figure:
 
 def _along(axis: Any, rows: dict[tuple[str, int, str], Row], name: str) -> None:
     """River Swim: states in a row, right above and left below."""
-    from certeq.report import diagram, pictures
+    from certeq.report import diagram
+    from certeq.report import drawing as pictures
 
     at = {s: (1.7 * s, 0.0) for s in range(1 + max(pair[1] for pair in rows))}
     colors = {"left": pictures.COLORS[0], "right": pictures.COLORS[1]}
@@ -154,7 +155,8 @@ def _along(axis: Any, rows: dict[tuple[str, int, str], Row], name: str) -> None:
 
 def _around(axis: Any, rows: dict[tuple[str, int, str], Row], name: str) -> None:
     """Loop: two circles through state 0; an arrow bears the chance under each action."""
-    from certeq.report import diagram, pictures
+    from certeq.report import diagram
+    from certeq.report import drawing as pictures
 
     at = {0: (0.0, 0.0)}
     for i in range(1, 5):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Floats, Rng, generator
-from certeq.counts import Counts
+from certeq.base.arrays import Floats, Rng, generator
+from certeq.data.counts import Counts
 from certeq.experiments.procedure import ENGINE, STRENGTHS, draw_counts, draw_truth, method, policies, values
 from certeq.experiments.statistics import bands, difference
 from certeq.experiments.verdict import FAILS, HOLDS, Verdict, exactly
@@ -96,7 +96,7 @@ def _losses(table: pl.DataFrame, name: str) -> Floats:
 
 def draw(table: pl.DataFrame) -> Figure:
     """Both curves on one axis, the second over the first."""
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     figure: Figure
     grid = np.unique(table["strength"].to_numpy())

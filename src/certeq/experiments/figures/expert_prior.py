@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Rng
+from certeq.base.arrays import Rng
 from certeq.experiments.procedure import method, run_cell
-from certeq.experiments.sweeps import (
-    Panel,
-    cells_of,
-    draw_panels,
-    judge_best,
-    judge_curves,
-    losses_of,
-    panels_of,
-)
+from certeq.experiments.sweeps import Panel, cells_of, draw_panels, judge_best, judge_curves, losses_of, panels_of
 from certeq.experiments.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Floats, Rng
-from certeq.environments import river_swim
+from certeq.base.arrays import Floats, Rng
 from certeq.experiments.verdict import Verdict, exactly
-from certeq.kernel import Mixture, Rows
+from certeq.model.kernel import Mixture, Rows
+from certeq.model.weights import planning_discount
 from certeq.planners import Plan, solve
-from certeq.weights import planning_discount
+from certeq.worlds import river_swim
 
 if TYPE_CHECKING:
     import polars as pl
@@ -132,7 +132,7 @@ def draw(table: pl.DataFrame) -> Figure:
     """States across, methods down; color and number are the value, the arrow is the advice."""
     from matplotlib.colors import LogNorm
 
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     figure: Figure
     methods = list(dict.fromkeys(table["method"].to_list()))

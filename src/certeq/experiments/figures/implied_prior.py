@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Floats, Rng
+from certeq.base.arrays import Floats, Rng
 from certeq.experiments.verdict import Verdict, exactly
-from certeq.weights import implied_magnitude
+from certeq.model.weights import implied_magnitude
 
 if TYPE_CHECKING:
     import polars as pl
@@ -97,7 +97,7 @@ def _curve(table: pl.DataFrame, visits: int) -> Floats:
 
 def draw(table: pl.DataFrame) -> Figure:
     """One curve for each number of observations; the paper's is the thick one."""
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     figure: Figure
     grid = np.unique(table["planning_discount"].to_numpy())

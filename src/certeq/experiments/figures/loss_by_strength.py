@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from certeq.arrays import Rng
+from certeq.base.arrays import Rng
 from certeq.experiments.procedure import method, run_cell
 from certeq.experiments.statistics import difference, hindsight
 from certeq.experiments.sweeps import (

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Floats, Rng, generator
+from certeq.base.arrays import Floats, Rng, generator
 from certeq.experiments.procedure import ENGINE, draw_truth, values
 from certeq.experiments.statistics import bands, difference, interval
 from certeq.experiments.sweeps import panels_of
 from certeq.experiments.verdict import Verdict, below
-from certeq.model_free import QLearning, q_learning
 from certeq.planners import solve
+from certeq.worlds.model_free import QLearning, q_learning
 
 if TYPE_CHECKING:
     import polars as pl
@@ -143,7 +143,7 @@ def _judge(table: pl.DataFrame, panel: str) -> list[Verdict]:
 
 def draw(table: pl.DataFrame) -> Figure:
     """Learning curves, one panel for each world."""
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     panels = panels_of(table)
     episodes = np.unique(table["episode"].to_numpy())

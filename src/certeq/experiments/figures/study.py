@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Floats, Rng
-from certeq.environments import environment
+from certeq.base.arrays import Floats, Rng
 from certeq.experiments.figures.tumor import tumor_panel
 from certeq.experiments.procedure import method, run_cell
 from certeq.experiments.statistics import Interval, hindsight, ratio
 from certeq.experiments.sweeps import Panel, cells_of, losses_of, panels_of
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, Verdict, exactly
-from certeq.report import pictures
+from certeq.report import drawing as pictures
+from certeq.worlds import environment
 
 if TYPE_CHECKING:
     import polars as pl

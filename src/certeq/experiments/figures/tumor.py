@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Floats, Rng
+from certeq.base.arrays import Floats, Rng
 from certeq.experiments.procedure import method, run_cell
 from certeq.experiments.statistics import difference, hindsight, interval
 from certeq.experiments.sweeps import (

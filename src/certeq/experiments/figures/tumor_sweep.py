@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.arrays import Floats, Rng
+from certeq.base.arrays import Floats, Rng
 from certeq.experiments.figures.tumor import GLOBAL, METHODS, SIMILAR, TIMES, judge, tumor_panel
 from certeq.experiments.procedure import run_cell
 from certeq.experiments.statistics import difference, hindsight
@@ -98,7 +98,7 @@ def _all(verdicts: Mapping[str, Verdict]) -> Verdict:
 
 def draw(table: pl.DataFrame) -> Figure:
     """One column for each parameter."""
-    from certeq.report import pictures
+    from certeq.report import drawing as pictures
 
     known = set(panels_of(table))
     figure: Figure

@@ -16,7 +16,7 @@
     return x === 0 ? "0" : String(Number(x.toPrecision(x >= 100 ? 3 : 2)));
   };
 
-  // ---- planning: T = (1 - w) T_data + w T_target, as in certeq.certainty and certeq.planners ----
+  // ---- planning: T = (1 - w) T_data + w T_target, as in certeq.learning.equivalence and certeq.planners ----
 
   const TIE = 1e-10, ROUNDING = 1e-13; // decision 0003
 

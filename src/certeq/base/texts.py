@@ -1,0 +1,34 @@
+"""Texts of files: tables as CSV that a spreadsheet can open without harm, and JSON that any program can read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Write a table as CSV; text that a spreadsheet would run as a formula is led by an apostrophe."""
+    return "".join(",".join(map(_cell, row)) + "\n" for row in (header, *rows))
+
+
+def json_text(value: Any, *, compact: bool = False) -> str:
+    """Write JSON that people can read, or all in one line; numbers that JSON does not have are an error."""
+    return json.dumps(value, indent=None if compact else 2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _cell(cell: Any) -> str:
+    text = "" if cell is None else str(cell)
+    if isinstance(cell, str) and text.startswith(FORMULA_STARTS) and not _is_number(text):
+        text = f"'{text}"
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,198 @@
+"""Writing results: everything or nothing, and never over something that is there unless that was asked for.
+
+Files of one run are first written, and flushed to the disk, in a hidden folder beside their places: killed so far, a
+run has changed nothing. One rename of that folder then decides that the new files hold, and they move to their places
+one by one. A run that is killed between two of these moves leaves the hidden folder `READY` behind as a sign; whatever
+certeq writes there next first finishes what was begun. A single file is moved in one step and needs no sign.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from certeq.base.errors import InputError
+
+if TYPE_CHECKING:
+    pass
+
+READY = ".certeq-ready"  # files that are whole and hold, on the way to their places
+PART = ".certeq-part-"  # how folders begin in which files are being written
+STALE = 3600.0  # seconds after which such a folder belongs to nobody any more
+
+
+def check_free(paths: Iterable[Path], *, force: bool) -> None:
+    """Raise if something is in the way, before any work is done; with ``force`` files may be overwritten."""
+    places = list(paths)
+    for folder in {path.parent for path in places}:
+        sweep(folder)
+    _check_free(places, force=force)
+    for folder in {path.parent for path in places}:
+        try:
+            Stage(folder).withdraw()  # whether anything can be written there at all
+        except OSError as error:
+            raise _unwritable(folder, error) from None
+
+
+def _check_free(paths: Iterable[Path], *, force: bool) -> None:
+    for path in paths:
+        try:
+            settle(path.parent)
+            if path.is_dir():
+                raise InputError(
+                    f"Could not write {path}: a folder of that name is there already. Choose another place."
+                )
+            if path.exists() and not force:
+                remedy = "Choose another place with --out, or overwrite with --force."
+                raise InputError(f"{path} is there already. {remedy}")
+        except OSError as error:
+            raise _unwritable(path, error) from None
+
+
+def settle(folder: Path) -> None:
+    """Finish what a killed run had begun to put in place."""
+    ready = folder / READY
+    if not _ours(ready):
+        return
+    for file in ready.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # somebody else is finishing it as well
+            file.replace(folder / file.name)
+    with contextlib.suppress(OSError):
+        ready.rmdir()
+
+
+def sweep(folder: Path, *, patience: float = STALE) -> None:
+    """Remove what killed runs left half-written, if that is old enough to be nobody's."""
+    with contextlib.suppress(OSError):
+        for left in folder.glob(f"{PART}*"):
+            if _ours(left) and time.time() - left.lstat().st_mtime >= patience:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _ours(folder: Path) -> bool:
+    """Whether this is a real folder of this very user: in a shared place, somebody else may have left it as a trap."""
+    try:
+        mine = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
+        return mine and folder.is_dir() and not folder.is_symlink()
+    except OSError:
+        return False
+
+
+def write_files(files: Mapping[Path, str | bytes], *, force: bool = False) -> None:
+    """Write all files, or on any trouble none of them: everything is then as it was before."""
+    _check_free(files, force=force)
+    stages: dict[Path, Stage] = {}
+    path = Path()
+    try:
+        for path, content in files.items():
+            if path.parent not in stages:
+                stages[path.parent] = Stage(path.parent)
+            stages[path.parent].write(path.name, content)
+        for stage in stages.values():
+            path = stage.folder
+            stage.decide()
+        for path in files:
+            stages[path.parent].move(path)
+    except BaseException as error:
+        for stage in stages.values():
+            stage.withdraw()
+        if isinstance(error, OSError | UnicodeEncodeError):
+            raise _unwritable(path, error) from None
+        raise
+    for stage in stages.values():
+        stage.end()
+
+
+class Stage:
+    """Files of one folder on their way: written aside, decided upon, moved to their places; or withdrawn."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.made = [above for above in (folder, *folder.parents) if not above.exists()]
+        self.aside = _aside(folder)
+        self.new, self.old = self.aside / "new", self.aside / "old"
+        self.moved: list[tuple[str, bool]] = []  # (name, whether there was such a file before)
+        self.new.mkdir()
+        self.old.mkdir()
+
+    def write(self, name: str, content: str | bytes) -> None:
+        """Write a file aside and see it to the disk, with the usual permissions."""
+        data = content.encode("utf-8") if isinstance(content, str) else content
+        with (self.new / name).open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def decide(self) -> None:
+        """From here on the new files hold: with one rename, if there are several, so that it can be seen."""
+        if len(list(self.new.iterdir())) == 1:
+            return
+        ready = self.folder / READY
+        for _ in range(1000):
+            try:
+                self.new.rename(ready)
+            except OSError:
+                if not _ours(ready):
+                    raise
+                settle(self.folder)  # another run is about to put its files here; they come first
+            else:
+                self.new = ready
+                return
+        raise OSError(16, "another run keeps writing here")
+
+    def move(self, path: Path) -> None:
+        """Put one file into its place, keeping what was there until the end."""
+        there = path.exists()
+        if there:
+            try:
+                (self.old / path.name).hardlink_to(path)
+            except OSError:  # a file system without hard links
+                shutil.copy2(path, self.old / path.name)
+        self.moved.append((path.name, there))
+        with contextlib.suppress(FileNotFoundError):  # another run has finished this one's work
+            (self.new / path.name).replace(path)
+
+    def withdraw(self) -> None:
+        """Put everything back as it was, as far as the disk allows."""
+        if self.new != self.aside / "new":
+            with contextlib.suppress(OSError):
+                self.new.rename(self.aside / "new")  # what is withdrawn must not be finished by others
+        for name, there in reversed(self.moved):
+            with contextlib.suppress(OSError):
+                (self.old / name).replace(self.folder / name) if there else (self.folder / name).unlink()
+        shutil.rmtree(self.aside, ignore_errors=True)
+        for folder in self.made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    def end(self) -> None:
+        """See the new names to the disk, and clear away."""
+        with contextlib.suppress(OSError):
+            self.new.rmdir()
+        shutil.rmtree(self.aside, ignore_errors=True)
+        with contextlib.suppress(OSError):  # not every system can do this with a folder
+            handle = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def _aside(folder: Path) -> Path:
+    """Make a folder to write in, and the folder that it lies in; runs that end meanwhile may take an empty one away."""
+    for _ in range(1000):
+        with contextlib.suppress(FileNotFoundError):
+            folder.mkdir(parents=True, exist_ok=True)
+            return Path(tempfile.mkdtemp(prefix=PART, dir=folder))
+    raise FileNotFoundError(2, "other runs keep removing the folder")
+
+
+def _unwritable(path: Path, error: OSError | UnicodeEncodeError) -> InputError:
+    why = error.strerror if isinstance(error, OSError) else "it holds text that no file can hold"
+    return InputError(f"Could not write {path}: {why}. Nothing was kept.")

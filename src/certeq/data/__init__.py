@@ -1,0 +1,1 @@
+"""Data: from whatever holds rows to counts. Batches, readers, recipes that make states of columns, counting."""

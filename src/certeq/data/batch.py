@@ -1,0 +1,132 @@
+"""Batch: logged decisions as checked integer rows, each (state, action, reward, next state)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from certeq.base.arrays import Booleans, Floats, Integers, first, floats, names, whole
+from certeq.base.errors import InputError
+from certeq.base.limits import check_pairs
+from certeq.data.recipes import Labels, Recipe
+
+ENDED = -1  # stands in ``next_state`` where the episode ended after the row: there is no next state
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of logged decisions, all arrays of one length n.
+
+    Several data sets can be kept in one batch: ``data_set[i]`` says which one row i belongs to. A batch that was read
+    from a table also keeps how columns became states and actions, and what was left out or guessed on the way.
+    """
+
+    state: Integers  # (n,), 0 .. n_states - 1
+    action: Integers  # (n,), 0 .. n_actions - 1
+    next_state: Integers  # (n,), ENDED where the episode ended
+    n_states: int
+    n_actions: int
+    reward: Floats | None = None  # (n,)
+    episode: Integers | None = None  # (n,)
+    time: Integers | None = None  # (n,)
+    data_set: Integers | None = None  # (n,), 0 .. n_data_sets - 1
+    n_data_sets: int | None = None
+    state_names: tuple[str, ...] = ()
+    action_names: tuple[str, ...] = ()
+    recipe: Recipe | None = None  # columns -> states
+    action_recipe: Recipe | None = None  # columns -> actions
+    dropped: Mapping[str, int] = field(default_factory=dict)  # why rows are not here -> how many
+    notes: tuple[str, ...] = ()  # what was guessed or decided while reading, in words
+    n_rows_read: int | None = None  # rows of the table, of which these transitions were made
+    fingerprint: str | None = None  # SHA-256 of the file, in hexadecimal
+
+    def __post_init__(self) -> None:
+        check_pairs(self.n_states, self.n_actions)
+        n = len(np.atleast_1d(np.asarray(self.state)))
+        limits = {
+            "state": (0, self.n_states),
+            "action": (0, self.n_actions),
+            "next_state": (ENDED, self.n_states),
+            "episode": (None, None),
+            "time": (None, None),
+            "data_set": (0, self.n_data_sets),
+        }
+        for name, (low, high) in limits.items():
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, indices(name, getattr(self, name), n, low, high))
+        if self.reward is not None:
+            reward = floats("reward", self.reward)
+            if reward.shape != (n,):
+                raise InputError(f"reward has shape {reward.shape}, but there are {n} rows.")
+            object.__setattr__(self, "reward", reward)
+        if (self.data_set is None) != (self.n_data_sets is None):
+            raise InputError("data_set and n_data_sets go together: give both or neither.")
+        for name, recipe, size in (
+            ("recipe", self.recipe, self.n_states),
+            ("action_recipe", self.action_recipe, self.n_actions),
+        ):
+            if recipe is not None and recipe.n_states != size:
+                raise InputError(f"{name} makes {recipe.n_states} of them, but the batch has {size}.")
+        dropped = {str(why): whole(f"dropped[{why!r}]", number, 0) for why, number in self.dropped.items()}
+        object.__setattr__(self, "dropped", dropped)
+        object.__setattr__(self, "notes", tuple(map(str, self.notes)))
+        if self.n_rows_read is not None:
+            object.__setattr__(self, "n_rows_read", whole("n_rows_read", self.n_rows_read, 0))
+        object.__setattr__(self, "state_names", names("state", self.state_names, self.n_states))
+        object.__setattr__(self, "action_names", names("action", self.action_names, self.n_actions))
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+    @property
+    def ended(self) -> Booleans:
+        """Which rows ended their episode, ``(n,)``."""
+        return np.asarray(self.next_state == ENDED)
+
+    @property
+    def recipe_or_numbers(self) -> Recipe:
+        """The recipe; for rows that never were a table, one that reads a column ``state`` of the states' names."""
+        if self.recipe is not None:
+            return self.recipe
+        numbered = self.state_names == tuple(map(str, range(self.n_states)))
+        labels = (
+            Labels("state", "integer", tuple(range(self.n_states)))
+            if numbered
+            else Labels("state", "text", self.state_names)
+        )
+        return Recipe((labels,), np.arange(self.n_states)[:, None])
+
+
+def indices(name: str, values: object, n: int, low: int | None, high: int | None) -> Integers:
+    """Read whole numbers in [low, high), or name the first row that is not one."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} must be one number for each row; it has lists of several lengths.") from None
+    if array.shape != (n,):
+        raise InputError(f"{name} has shape {array.shape}, but there are {n} rows.")
+    numbers = array.astype(np.int64, copy=False) if array.dtype.kind in "biu" else _whole(name, array)
+    bad = np.zeros(n, dtype=bool)
+    if low is not None:
+        bad |= numbers < low
+    if high is not None:
+        bad |= numbers >= high
+    if bad.any():
+        (row,) = first(bad)
+        limit = f"at least {low}" if high is None else f"between {low} and {high - 1}"
+        raise InputError(f"Row {row}: {name} is {numbers[row]}, but must be {limit}.")
+    return numbers
+
+
+def _whole(name: str, array: np.ndarray) -> Integers:
+    """Read floats that are whole numbers as integers."""
+    if array.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    values = floats(name, array)
+    bad = (values != np.round(values)) | (np.abs(values) >= 2**53)
+    if bad.any():
+        (row,) = first(bad)
+        raise InputError(f"Row {row}: {name} is {values[row]}, but must be a whole number below 2^53.")
+    return values.astype(np.int64)

@@ -1,0 +1,140 @@
+"""Part: everything that is known of some of the rows, and how two of them become one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from certeq.base.arrays import Floats, Integers
+from certeq.base.errors import InputError
+from certeq.base.limits import most, way_out
+from certeq.data.counting.spaces import Space, union
+from certeq.data.counting.tallying import Cells
+from certeq.data.sums import Sums
+
+
+@dataclass(frozen=True)
+class Part:
+    """Counts of some of the rows, by their own states and actions."""
+
+    states: Space
+    actions: Space
+    cells: Cells  # one line for each pair, one column for each state
+    ended: Integers  # (S * A,)
+    rewards: Sums | None
+    least: float  # reward
+    greatest: float
+    rows: int  # that were read
+    dropped: Mapping[str, int]
+
+
+def merge(one: Part, other: Part) -> Part:
+    """Put two parts together: the labels of both, sorted, and the sums of what was counted."""
+    rows, dropped = one.rows + other.rows, dict(Counter(one.dropped) + Counter(other.dropped))
+    if not (len(one.states) and len(other.states)):  # one of them had no rows that count
+        return replace(one if len(one.states) else other, rows=rows, dropped=dropped)
+    states, *moved_states = union(one.states, other.states)
+    actions, *moved_actions = union(one.actions, other.actions)
+    check_pairs(len(states), len(actions))
+    one, other = (
+        _moved(part, states, actions, state, action)
+        for part, state, action in zip((one, other), moved_states, moved_actions, strict=True)
+    )
+    rewards = None if one.rewards is None or other.rewards is None else _add(one.rewards, other.rewards)
+    return Part(
+        states,
+        actions,
+        _sum(one.cells, other.cells, len(states)),
+        one.ended + other.ended,
+        rewards,
+        min(one.least, other.least),
+        max(one.greatest, other.greatest),
+        rows,
+        dropped,
+    )
+
+
+def check_pairs(n_states: int, n_actions: int) -> None:
+    """Refuse tables of states and actions that would not fit into memory."""
+    if n_states * n_actions > most("pairs"):
+        raise InputError(
+            f"{n_states:,} states and {n_actions:,} actions make {n_states * n_actions:,} pairs, more than "
+            f"{most('pairs'):,}. Group the labels of either, or {way_out('pairs')}."
+        )
+
+
+def _moved(part: Part, states: Space, actions: Space, state: Integers, action: Integers) -> Part:
+    """A part by the states and actions of a larger one; what stood in order stays in order."""
+    S, A = len(states), len(actions)
+    if len(state) == S and len(action) == A:
+        return part
+    line = (state[:, None] * A + action).ravel()
+    pointer = np.zeros(S * A + 1, dtype=part.cells.pointer.dtype)
+    pointer[line + 1] = np.diff(part.cells.pointer)
+    np.cumsum(pointer, out=pointer)
+    outcome = state.astype(np.int32)[part.cells.outcome]
+    ended = np.zeros(S * A, dtype=np.int64)
+    ended[line] = part.ended
+    rewards = part.rewards and _spread(part.rewards, state, action, S, A)
+    return replace(part, cells=Cells(pointer, outcome, part.cells.number), ended=ended, rewards=rewards)
+
+
+def matrix(cells: Cells, n_states: int) -> Any:
+    """Cells as a CSR matrix, with the small index type where it suffices."""
+    import scipy.sparse as sp
+
+    small = len(cells.number) < 2**31
+    pointer, outcome = (part.astype(np.int32 if small else np.int64, copy=False) for part in cells[:2])
+    return sp.csr_array((cells.number, outcome, pointer), shape=(len(pointer) - 1, n_states))
+
+
+def _sum(one: Cells, other: Cells, n_states: int) -> Cells:
+    total = matrix(one, n_states) + matrix(other, n_states)
+    return Cells(total.indptr.astype(np.int64), total.indices.astype(np.int32, copy=False), total.data)
+
+
+# ---- rewards ----
+
+
+def _spread(sums: Sums, state: Integers, action: Integers, S: int, A: int) -> Sums:
+    """Sums by the states and actions of a larger part."""
+    visits, total = np.zeros((S, A), dtype=np.int64), np.zeros((S, A))
+    arrivals, arrived = np.zeros(S + 1, dtype=np.int64), np.zeros(S + 1)
+    pairs, reached = np.ix_(state, action), np.append(state, S)
+    visits[pairs], total[pairs] = sums.visits, sums.total
+    arrivals[reached], arrived[reached] = sums.arrivals, sums.arrived
+    return replace(sums, visits=visits, total=total, arrivals=arrivals, arrived=arrived)
+
+
+def _add(one: Sums, other: Sums) -> Sums:
+    """Add sums up; the means of a pair in both are apart, and that adds to the scatter around their common mean."""
+    size = max(one.size, other.size)
+    one, other = _in_units(one, size), _in_units(other, size)
+    visits = one.visits + other.visits
+    apart = _means(one) - _means(other)
+    between = one.visits * (other.visits / np.maximum(visits, 1)) * apart**2
+    return Sums(
+        size,
+        visits,
+        one.total + other.total,
+        np.asarray(one.scatter + other.scatter + between.sum()),
+        one.arrivals + other.arrivals,
+        one.arrived + other.arrived,
+    )
+
+
+def _in_units(sums: Sums, size: float) -> Sums:
+    """In other units; sizes are powers of two, so that nothing is rounded."""
+    scale = sums.size / size
+    if scale == 1.0:
+        return sums
+    scatter = np.asarray(sums.scatter * scale * scale)
+    return replace(sums, size=size, total=sums.total * scale, scatter=scatter, arrived=sums.arrived * scale)
+
+
+def _means(sums: Sums) -> Floats:
+    return np.asarray(sums.total / np.maximum(sums.visits, 1))

@@ -1,0 +1,292 @@
+"""Tallied: what is left of many rows, enough to learn from; kept in a file that holds numbers and no code.
+
+The file is a NumPy archive (.npz) of flat arrays and one text in JSON. Its format has a version of its own
+(``VERSION``): a file of an older version is read for ever, a file of a newer one is refused with a clear word.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import certeq
+from certeq.base.arrays import Integers, whole
+from certeq.base.errors import InputError
+from certeq.base.keeping import DAMAGED
+from certeq.base.limits import most, way_out
+from certeq.base.writing import write_files
+from certeq.data.counting.parts import Part, matrix
+from certeq.data.counting.tallying import Cells
+from certeq.data.counts import DENSE_LIMIT, Counts
+from certeq.data.recipes import Recipe
+from certeq.data.sums import Sums
+
+FORMAT = "certeq-counts"
+VERSION = 1
+MOST = 2**62  # rows: more could not be added up
+ARRAYS: dict[str, type[np.generic]] = {
+    "about": np.uint8,  # JSON
+    "pointer": np.int64,  # (S * A + 1,): where the cells of each pair begin
+    "next_state": np.int32,  # of each cell
+    "count": np.int64,  # of each cell
+    "ended": np.int64,  # (S * A,), or none
+    "reward_total": np.float64,  # (S * A,), or none
+    "reward_arrived": np.float64,  # (S + 1,), or none: by next state, the last entry for an ending
+}
+
+
+@dataclass(frozen=True)
+class Tallied:
+    """Counts of rows and sums of their rewards, with the names of states and actions and where the rows came from."""
+
+    counts: Counts  # dense or sparse, as `certeq.tally` would have it
+    recipe: Recipe  # columns -> states
+    action_recipe: Recipe
+    rewards: Sums | None = None
+    reward_range: tuple[float, float] | None = None  # least and greatest
+    rows: int = 0  # that were read
+    dropped: Mapping[str, int] = field(default_factory=dict)  # why rows were not counted -> how many
+    notes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # names
+    fingerprint: str | None = None  # SHA-256 of the file; of several, of the list that sha256sum writes about them
+
+    def __post_init__(self) -> None:
+        S, A = self.counts.n_states, self.counts.n_actions
+        if (self.recipe.n_states, self.action_recipe.n_states) != (S, A):
+            raise InputError(
+                f"Counts of {S:,} states and {A:,} actions do not go with recipes for {self.recipe.n_states:,} and "
+                f"{self.action_recipe.n_states:,}."
+            )
+        if self.rewards is not None and not np.array_equal(self.rewards.visits, self.counts.visits):
+            raise InputError("Counts and sums of rewards are of different rows: their visits differ.")
+        if (self.rewards is None) != (self.reward_range is None):
+            raise InputError("Sums of rewards and the range of rewards go together: give both or neither.")
+
+    def __len__(self) -> int:
+        return int(self.counts.visits.sum())
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the states."""
+        return self.recipe.names
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Names of the actions."""
+        return self.action_recipe.names
+
+    @property
+    def endings(self) -> int:
+        """How many rows ended their episode."""
+        return 0 if self.counts.ended is None else int(self.counts.ended.sum())
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a file, whole or not at all."""
+        write_files({Path(path): self.to_bytes()}, force=force)
+
+    def to_bytes(self) -> bytes:
+        """The file's content, the same for the same counts wherever they were made."""
+        cells = _cells(self.counts)
+        about: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "certeq": certeq.__version__,
+            "states": self.recipe.to_json(),
+            "actions": self.action_recipe.to_json(),
+            "rows": self.rows,
+            "dropped": dict(self.dropped),
+            "notes": list(self.notes),
+            "files": list(self.files),
+            "fingerprint": self.fingerprint,
+        }
+        arrays: dict[str, NDArray[Any]] = dict(zip(("pointer", "next_state", "count"), cells, strict=True))
+        if self.counts.ended is not None:
+            arrays["ended"] = self.counts.ended.ravel()
+        if self.rewards is not None and self.reward_range is not None:
+            about["reward"] = {
+                "unit": self.rewards.size,
+                "scatter": float(self.rewards.scatter),
+                "least": self.reward_range[0],
+                "greatest": self.reward_range[1],
+            }
+            arrays |= {"reward_total": self.rewards.total.ravel(), "reward_arrived": self.rewards.arrived}
+        text = json.dumps(about, ensure_ascii=False, allow_nan=False).encode()
+        file = io.BytesIO()
+        arrays["about"] = np.frombuffer(text, dtype=np.uint8)
+        np.savez(file, allow_pickle=False, **arrays)
+        return file.getvalue()
+
+    @classmethod
+    def load(cls, path: str | Path, *, limit_bytes: int | None = None) -> Tallied:
+        """Read a file that `save` wrote; sizes are checked before anything is unpacked."""
+        file, limit = Path(path), most("bytes") if limit_bytes is None else limit_bytes
+        try:
+            if not file.is_file():
+                raise InputError(f"There is no file {file}." if not file.exists() else f"{file} is not a file.")
+            with zipfile.ZipFile(file) as archive:
+                return _tallied(_arrays(archive, file.name, limit))
+        except InputError:
+            raise
+        except OSError as error:
+            raise InputError(f"Could not read {file}: {error.strerror or error}.") from None
+        except MemoryError:
+            raise InputError(
+                f"{file} needs more memory than there is. Count fewer states, or learn elsewhere."
+            ) from None
+        except (KeyError, TypeError, IndexError, OverflowError, AttributeError, *DAMAGED) as error:
+            raise InputError(f"{file} is damaged, or not a file of counts: {type(error).__name__}, {error}.") from None
+
+
+def finish(part: Part, notes: tuple[str, ...], files: tuple[str, ...], fingerprint: str | None) -> Tallied:
+    """Make the result of the last part that is left."""
+    if not len(part.states):
+        why = "; ".join(f"{reason}: {number:,}" for reason, number in part.dropped.items())
+        raise InputError(
+            f"No transition is left of {part.rows:,} row{'s' * (part.rows > 1)} ({why}). A transition needs an action "
+            "and a next state."
+        )
+    counts = _counts(part.cells, part.ended if part.ended.any() else None, len(part.states), len(part.actions))
+    span = None if part.rewards is None else (part.least, part.greatest)
+    return Tallied(
+        counts,
+        part.states.recipe(),
+        part.actions.recipe(),
+        part.rewards,
+        span,
+        part.rows,
+        part.dropped,
+        notes,
+        files,
+        fingerprint,
+    )
+
+
+def _counts(cells: Cells, ended: Integers | None, S: int, A: int) -> Counts:
+    """Counts, dense where they are small, as `certeq.tally` has them."""
+    table = matrix(cells, S)
+    last = None if ended is None else ended.reshape(S, A)
+    if S * A * S > DENSE_LIMIT:
+        return Counts(table, last, A)
+    return Counts(table.toarray().reshape(S, A, S), last)
+
+
+def _cells(counts: Counts) -> Cells:
+    import scipy.sparse as sp
+
+    flat = counts.n_states * counts.n_actions
+    table = counts.transitions if counts.sparse else sp.csr_array(counts.transitions.reshape(flat, counts.n_states))
+    return Cells(table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data.astype(np.int64))
+
+
+# ---- out of a file ----
+
+
+def _arrays(archive: zipfile.ZipFile, name: str, limit: int) -> dict[str, NDArray[Any]]:
+    """Unpack the arrays that are expected, none of them larger than it says and all together within the limit."""
+    members = archive.infolist()
+    names = [member.filename.removesuffix(".npy") for member in members]
+    if len(set(names)) < len(names) or "about" not in names or not set(names) <= {*ARRAYS}:
+        raise InputError(f"{name} is not a file of counts, as certeq count writes it.")
+    if sum(member.file_size for member in members) > limit:
+        raise InputError(f"{name} unpacks to more than {limit:,} bytes. If that is meant, {way_out('bytes')}.")
+    if members[names.index("about")].file_size > most("policy_bytes"):  # JSON takes many times its size in memory
+        raise InputError(f"{name} has labels without end. If they are meant, {way_out('policy_bytes')}.")
+    return {key: _array(archive, member, ARRAYS[key]) for key, member in zip(names, members, strict=True)}
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kind: type[np.generic]) -> NDArray[Any]:
+    """One flat array of the kind that is expected; its header is read before anything else."""
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version != (1, 0):
+            raise ValueError(f"{member.filename} has the version {version}")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=10_000)
+        if dtype != np.dtype(kind) or len(shape) != 1 or shape[0] * dtype.itemsize > member.file_size:
+            raise ValueError(f"{member.filename} holds {dtype} {shape}")
+        array = np.frombuffer(stream.read(shape[0] * dtype.itemsize), dtype=dtype)
+        if len(array) != shape[0]:
+            raise ValueError(f"{member.filename} is cut off")
+        return array
+
+
+def _tallied(arrays: Mapping[str, NDArray[Any]]) -> Tallied:
+    about = json.loads(arrays["about"].tobytes().decode("utf-8"), parse_constant=_refuse)
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise InputError(f'This is not a file of counts: it does not say "format": "{FORMAT}".')
+    version = whole("version", about.get("version"), 1)
+    if version > VERSION:
+        raise InputError(f"The file of counts has version {version}; this certeq reads up to {VERSION}. Upgrade it.")
+    recipe, action_recipe = Recipe.from_json(about["states"]), Recipe.from_json(about["actions"])
+    S, A = recipe.n_states, action_recipe.n_states
+    ended = arrays.get("ended")
+    counts = _counts(_checked(arrays, S, A), None if ended is None else _of_size(ended, S * A, "ended"), S, A)
+    rewards, span = None, None
+    if "reward" in about:
+        said = {key: _number(about["reward"][key]) for key in ("unit", "scatter", "least", "greatest")}
+        rewards, span = _sums(arrays, counts, said["unit"], said["scatter"]), (said["least"], said["greatest"])
+    return Tallied(
+        counts,
+        recipe,
+        action_recipe,
+        rewards,
+        span,
+        whole("rows", about["rows"], int(counts.visits.sum()), MOST),
+        {str(why): whole(f"dropped[{why!r}]", number, 0) for why, number in about["dropped"].items()},
+        tuple(map(str, about["notes"])),
+        tuple(map(str, about["files"])),
+        None if about["fingerprint"] is None else str(about["fingerprint"]),
+    )
+
+
+def _checked(arrays: Mapping[str, NDArray[Any]], S: int, A: int) -> Cells:
+    """Cells whose numbers make sense: a matrix of them is trusted by compiled code."""
+    pointer, outcome, number = (arrays[name] for name in ("pointer", "next_state", "count"))
+    _of_size(pointer, S * A + 1, "pointer")
+    _of_size(number, len(outcome), "count")
+    if pointer[0] != 0 or pointer[-1] != len(outcome) or (np.diff(pointer) < 0).any():
+        raise ValueError("pointer must rise from 0 to the number of cells")
+    inner = np.ones(len(outcome), dtype=bool)  # cells that are not the first of their line
+    inner[pointer[:-1][np.diff(pointer) > 0]] = False
+    rises = np.append(True, outcome[1:] > outcome[:-1])[: len(outcome)]
+    ended = arrays.get("ended", pointer[:0])
+    if number.sum(dtype=np.float64) + ended.sum(dtype=np.float64) >= MOST:
+        raise ValueError("so many rows cannot have been counted")
+    if (outcome < 0).any() or (outcome >= S).any() or (inner & ~rises).any() or (number < 1).any():
+        raise ValueError("next states must rise within each pair, and counts be positive")
+    return Cells(pointer, outcome, number)
+
+
+def _sums(arrays: Mapping[str, NDArray[Any]], counts: Counts, unit: float, scatter: float) -> Sums:
+    S, A = counts.n_states, counts.n_actions
+    total = _of_size(arrays["reward_total"], S * A, "reward_total").reshape(S, A)
+    arrived = _of_size(arrays["reward_arrived"], S + 1, "reward_arrived")
+    if unit <= 0 or scatter < 0 or not (np.isfinite(total).all() and np.isfinite(arrived).all()):
+        raise ValueError("sums of rewards must be finite numbers")
+    flat = counts.transitions if counts.sparse else counts.transitions.reshape(S * A, S)
+    ended = 0 if counts.ended is None else int(counts.ended.sum())
+    arrivals = np.append(np.asarray(flat.sum(axis=0), dtype=np.int64), ended)
+    return Sums(unit, counts.visits, total, np.asarray(scatter), arrivals, arrived)
+
+
+def _of_size(array: NDArray[Any], size: int, name: str) -> NDArray[Any]:
+    if len(array) != size:
+        raise ValueError(f"{name} has {len(array)} entries instead of {size}")
+    return array
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{value!r} is not a number")
+    return float(value)
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not a number")

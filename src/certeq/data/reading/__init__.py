@@ -1,0 +1,135 @@
+"""Rows in, `Batch` out: files, data frames, Minari data sets, Gymnasium environments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from certeq.base.arrays import Integers, Rng
+from certeq.base.errors import InputError
+from certeq.base.limits import most
+from certeq.data.batch import Batch
+from certeq.data.reading.batches import UNRELATED, make_batch, relate
+from certeq.data.reading.files import resolve
+from certeq.data.reading.frames import Table, open_table
+from certeq.data.reading.gymnasium import rollout
+from certeq.data.reading.minari import is_minari, open_minari
+from certeq.data.reading.reward_tables import known_rewards, rewards_of_pairs
+from certeq.data.reading.roles import Roles, find_roles
+from certeq.data.recipes import MAX_STATES
+
+__all__ = ["UNRELATED", "columns", "known_rewards", "read", "related", "rewards_of_pairs", "rollout"]
+
+Name: TypeAlias = str | bool | None
+"""A column; None to find it; False where there is none."""
+Names: TypeAlias = str | Sequence[str] | None
+
+
+def read(
+    source: Any,
+    *,
+    state: Names = None,
+    action: Names = None,
+    reward: Name = None,
+    next_state: Names | bool = None,
+    episode: Name = None,
+    time: Name = None,
+    done: Name = None,
+    truncated: Name = None,
+    bins: Mapping[str, Any] | int | None = None,
+    max_states: int = MAX_STATES,
+    layout: str = "auto",
+    gaps: str = "error",
+    limit_bytes: int | None = None,
+    rng: Rng = 0,
+) -> Batch:
+    """Read logged decisions.
+
+    Parameters
+    ----------
+    source
+        A CSV, Parquet, Arrow or JSON-lines file; the folder of a Minari data set; a pandas, polars or pyarrow table; or
+        a dict of arrays.
+    state, action, reward, next_state, episode, time, done, truncated
+        Which column is what. State, next state and action may be several columns. None: found by common spellings,
+        which ``Batch.notes`` tells. False: there is none; ``reward=False`` where rewards will be given later. ``done``
+        marks rows after which the episode ended for good, ``truncated`` rows after which only the watching stopped.
+    bins
+        How columns become states or actions: a number of quantile bins for all continuous columns, or for a column
+        'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'. Unsaid, whole numbers of which there are many different
+        ones, or few rows of each, are cut at their quantiles too (see `certeq.data.recipes.fit`), which ``Batch.notes``
+        tells.
+    max_states
+        More states than this are refused.
+    layout
+        'explicit': each row holds its next state. 'long': the next state is that of the next row of the same episode,
+        in order of time. 'auto': explicit where there is a column for the next state.
+    gaps
+        In the long layout, a step in time that is not the usual one is an 'error', or 'allow' it, or 'cut' there.
+        The explicit layout has no gaps.
+    limit_bytes
+        Largest file that is read, and largest table that one may unpack to; an eighth of the machine's memory unless
+        said here or in the environment (CERTEQ_MAX_BYTES).
+    rng
+        Seed of k-means.
+
+    Returns
+    -------
+    Batch
+        Rows with an episode stand together, in order of time; ``time`` numbers them from 0.
+    """
+    told = {
+        "state": state,
+        "action": action,
+        "reward": reward,
+        "next_state": next_state,
+        "episode": episode,
+        "time": time,
+        "done": done,
+        "truncated": truncated,
+    }
+    table, roles = _open(source, told, layout, limit_bytes)
+    return make_batch(table, roles, bins=bins, max_states=max_states, gaps=gaps, rng=rng)
+
+
+def related(
+    source: Any, batch: Batch, *, layout: str = "auto", gaps: str = "error", limit_bytes: int | None = None, **told: Any
+) -> tuple[Integers, Integers, Integers]:
+    """Read other rows in terms of the states and actions of a batch that was read before.
+
+    Columns are named as for `read`. Gives state, action and next state of each transition: ENDED where the episode
+    ended, UNRELATED where the batch does not know a state or an action.
+    """
+    if batch.recipe is None or batch.action_recipe is None:
+        raise InputError("Other rows can be related only to a batch that was read from a table.")
+    table, roles = _open(source, told, layout, limit_bytes)
+    return relate(table, roles, batch.recipe, batch.action_recipe, gaps)
+
+
+def columns(source: Any, *, limit_bytes: int | None = None) -> Table:
+    """Open a table as it is, such as new rows for `Recipe.encode`: a mapping of names to columns."""
+    return open_table(source, limit_bytes)
+
+
+def _open(source: Any, told: Mapping[str, Any], layout: str, limit_bytes: int | None) -> tuple[Table, Roles]:
+    """Open a source: its table, and which column is what; some sources tell that themselves."""
+    table, given = _open_any(source, limit_bytes)
+    said = {role: name for role, name in told.items() if name is not None}
+    if "state" in said:  # the next states are then the partners of these
+        given.pop("next_state", None)
+    return table, find_roles(tuple(table), given | said, layout)
+
+
+def _open_any(source: Any, limit_bytes: int | None) -> tuple[Table, dict[str, Any]]:
+    """Open a source: its table, and the roles of its columns where the source itself tells them."""
+    if isinstance(source, str | os.PathLike):
+        path = resolve(source)
+        if path.is_dir():
+            if is_minari(path):
+                return open_minari(path, most("bytes") if limit_bytes is None else limit_bytes)
+            raise InputError(
+                f"{path.name} is a folder, and not a Minari data set, which has a file data/metadata.json. Give the "
+                "name of a table file inside it."
+            )
+    return open_table(source, limit_bytes), {}

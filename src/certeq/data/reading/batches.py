@@ -1,0 +1,182 @@
+"""Make a batch of a table whose columns have their roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from certeq.base.arrays import Booleans, Floats, Integers, Rng, first
+from certeq.base.errors import InputError, nearest
+from certeq.data.batch import ENDED, Batch
+from certeq.data.reading.frames import Table
+from certeq.data.reading.roles import Roles
+from certeq.data.reading.rows import LAST, Links, check_gaps, explicit, long
+from certeq.data.recipes import Bins, Recipe, fit_encode
+from certeq.data.recipes.columns import Column, is_whole
+from certeq.data.recipes.fitting import place, refuse_mixed, say_bins
+
+FLOAT_ACTIONS = 20  # more different fractions than this are amounts, not actions
+BLANK = "blank row"
+UNRELATED = -2  # what a recipe does not know, where rows are related to another batch
+
+
+def make_batch(
+    table: Table,
+    roles: Roles,
+    *,
+    bins: Mapping[str, Any] | int | None = None,
+    max_states: int,
+    gaps: str = "error",
+    rng: Rng = 0,
+) -> Batch:
+    """Link the rows of a table, turn its columns into states and actions, and put all in a batch."""
+    how, size = ({}, bins) if isinstance(bins, int) else (dict(bins or {}), 4)
+    _known(how, roles)
+    columns, rows, links = _link(table, roles, gaps)
+    reward = None if roles.reward is None else finite_rewards(columns[roles.reward], roles.reward, links.row, rows)
+    actions = {name: columns[name].take(links.row) for name in roles.action}
+    for name, column in actions.items():
+        if name not in how:
+            refuse_mixed(name, column, rows[links.row])
+            _countable(name, column)
+    action_recipe, action = fit_encode(
+        actions,
+        {name: how.get(name, "labels") for name in actions},
+        max_states=max_states,
+        rng=rng,
+        rows=rows[links.row],
+    )
+    told = {name: way for name, way in how.items() if name in links.states}
+    recipe, state, next_state = _states(links, told, size, max_states, rng)
+    blank = table.n_rows - len(rows)
+    return Batch(
+        state,
+        action,
+        next_state,
+        n_states=recipe.n_states,
+        n_actions=action_recipe.n_states,
+        reward=reward,
+        episode=links.episode,
+        time=links.time,
+        state_names=recipe.names,
+        action_names=action_recipe.names,
+        recipe=recipe,
+        action_recipe=action_recipe,
+        dropped=({BLANK: blank} if blank else {}) | dict(links.dropped),
+        notes=(*table.notes, *roles.notes, *links.notes, *_cut(recipe, links.states, told)),
+        n_rows_read=table.n_rows,
+        fingerprint=table.fingerprint,
+    )
+
+
+def relate(
+    table: Table, roles: Roles, recipe: Recipe, action_recipe: Recipe, gaps: str = "error"
+) -> tuple[Integers, Integers, Integers]:
+    """Link the rows of a table and number them by recipes that were fitted before.
+
+    Gives state, action and next state; a state, action or next state that the recipes do not know is UNRELATED.
+    """
+    columns, _, links = _link(table, roles, gaps)
+    codes = recipe.encode(links.states)
+    codes = np.where(codes < 0, UNRELATED, codes)
+    action = action_recipe.encode({name: columns[name].take(links.row) for name in roles.action})
+    following = np.where(links.then == ENDED, ENDED, codes[links.then])
+    return codes[links.now], np.where(action < 0, UNRELATED, action), following
+
+
+def _link(table: Table, roles: Roles, gaps: str) -> tuple[dict[str, Column], Integers, Links]:
+    """Columns of the rows that are not blank, the numbers of those rows, and what follows what."""
+    check_gaps(gaps)
+    with ThreadPoolExecutor() as pool:  # polars and NumPy work outside Python's lock
+        read = dict(zip(roles.columns, pool.map(table.__getitem__, roles.columns), strict=True))
+    columns, rows = _filled(read, table.n_rows)
+    links = explicit(columns, roles, rows) if roles.next_state else long(columns, roles, rows, gaps)
+    if not len(links.row):
+        raise _nothing(links, roles, table)
+    return columns, rows, links
+
+
+def _states(
+    links: Links, how: Mapping[str, Any], bins: int, max_states: int, rng: Rng
+) -> tuple[Recipe, Integers, Integers]:
+    """Fit the recipe to the entries that are a state or a next state; number the states of both."""
+    goes_on = links.then != ENDED
+    used = np.zeros(len(links.entry_row), dtype=bool)
+    used[links.now] = True
+    used[links.then[goes_on]] = True
+    everything = bool(used.all())
+    states = links.states if everything else {name: column.take(used) for name, column in links.states.items()}
+    rows = links.entry_row if everything else links.entry_row[used]
+    recipe, codes = fit_encode(states, how, bins=bins, max_states=max_states, rng=rng, rows=rows)
+    if not everything:
+        number = np.cumsum(used) - 1
+        return recipe, codes[number[links.now]], np.where(goes_on, codes[number[links.then]], ENDED)
+    return (
+        recipe,
+        codes[links.now],
+        np.where(goes_on, codes[links.then], ENDED) if not goes_on.all() else codes[links.then],
+    )
+
+
+def _cut(recipe: Recipe, states: Mapping[str, Column], told: Mapping[str, Any]) -> list[str]:
+    """Say which whole numbers were cut unasked, since they might have been labels."""
+    return [
+        f"I cut {axis.column!r} at its quantiles into {axis.size} bin{'s' * (axis.size > 1)}; say "
+        f"{say_bins(axis.column, 'labels')} to keep every value."
+        for axis in recipe.axes
+        if isinstance(axis, Bins) and axis.column not in told and is_whole(states[axis.column])
+    ]
+
+
+def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], Integers]:
+    """Leave out rows in which nothing is written, such as empty lines at the end of a file."""
+    blank: Booleans = np.logical_and.reduce([column.missing for column in columns.values()])
+    rows = np.flatnonzero(~blank)
+    if not len(rows):
+        raise InputError("All rows of the table are blank. There is nothing to learn from.")
+    if len(rows) == n:
+        return dict(columns), rows
+    return {name: column.take(rows) for name, column in columns.items()}, rows
+
+
+def finite_rewards(column: Column, name: str, used: Integers, rows: Integers) -> Floats:
+    """Rewards of the rows that are used: finite numbers."""
+    reward = column.numbers()[used]
+    bad = ~np.isfinite(reward)
+    if bad.any():
+        row = int(used[first(bad)[0]])
+        told = column.show(row)
+        remedy = "Fill it in, or delete the row" if told == "missing" else "Correct it"
+        raise InputError(
+            f"{place(row, rows)}: the reward {name!r} is {told}, but must be a finite number. {remedy}, or name "
+            "another column with reward= (--reward)."
+        )
+    return np.asarray(reward)
+
+
+def _countable(name: str, column: Column) -> None:
+    """Refuse amounts as actions: each different amount would be an action of its own."""
+    if column.kind == "float" and not is_whole(column) and len(column.distinct.labels) > FLOAT_ACTIONS:
+        raise InputError(
+            f"The action {name!r} has {len(column.distinct.labels):,} different values, so it is an amount and not a "
+            f"choice. Bin it: {say_bins(name, 'quantile:4')}."
+        )
+
+
+def _known(how: Mapping[str, Any], roles: Roles) -> None:
+    names: Sequence[str] = (*roles.state, *roles.action)
+    for name in how:
+        if name not in names:
+            there = f"{nearest(name, names)} There are: {', '.join(names)}."
+            raise InputError(f"There is no state or action column {name!r} to bin.{there}")
+
+
+def _nothing(links: Links, roles: Roles, table: Table) -> InputError:
+    why = "; ".join(f"{reason}: {number:,}" for reason, number in links.dropped.items())
+    hint = "A transition needs an action and a next state."
+    if roles.episode is not None and links.dropped.get(LAST, 0) == table.n_rows:
+        hint = f"Each row is an episode of its own: is {roles.episode!r} the episode? Say episode= (--episode)."
+    return InputError(f"No transition is left of {table.n_rows:,} row{'s' * (table.n_rows > 1)} ({why}). {hint}")

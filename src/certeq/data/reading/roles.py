@@ -1,0 +1,255 @@
+"""Which column is what: as told, otherwise guessed from common spellings, and every guess said aloud."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from certeq.base.errors import InputError, nearest
+
+WORDS = {  # lower case, separators left out; the first that is there wins
+    "next_state": """nextstate statenext snext nexts sprime stateprime nextobs nextobservation obsnext observationnext
+        nextobservations newstate newobs newobservation nextstates successor successorstate tostate nextcell
+        nextcluster""",
+    "action": """action actions a act actiontaken actionid actionname treatment intervention decision therapy drug
+        medication arm choice dose dosage""",
+    "reward": "reward rewards r rew rwd immediatereward outcome utility benefit payoff score",
+    "episode": """episode episodeid ep episodenumber trajectory trajectoryid traj trajid icustayid icustay stayid stay
+        hadmid encounter encounterid admission admissionid session sessionid patient patientid patientnumber patno
+        pt ptno ptid mrn subject subjectid participant participantid person personid user userid customer customerid
+        run runid id""",
+    "time": """time t timestep step steps timeindex stepid stepindex tick visit visitnumber period round bloc block
+        month months week weeks day days hour hours minute minutes year date datetime timestamp charttime""",
+    "done": "done terminated terminal terminals terminations isterminal terminate ended dead died death",
+    "truncated": "truncated truncations truncation censored timeout timeouts timelimit",
+    "state": "state states s obs observation observations currentstate fromstate cell cluster",
+}
+SPELLINGS = {role: tuple(words.split()) for role, words in WORDS.items()}
+SEVERAL = ("state", "next_state", "action")  # roles that several columns may have together
+SINGLE = ("reward", "episode", "time", "done", "truncated")  # roles of one column
+INDEX = ("", "index", "unnamed0", "level0", "rownumber", "rowid", "row", "rownames")  # numbers of rows, not states
+LATER = re.compile(r"^next[_ .]|[_ .]next$|['′]$", re.IGNORECASE)  # belongs to the next row, whatever it is
+NUMBERED = re.compile(r"(state|states|s|obs|observation|observations|feature|x)\d+")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns that make a batch; ``next_state`` is empty in the long form, where the next row tells it."""
+
+    state: tuple[str, ...]
+    next_state: tuple[str, ...]
+    action: tuple[str, ...]
+    reward: str | None = None
+    episode: str | None = None
+    time: str | None = None
+    done: str | None = None
+    truncated: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are used, each once."""
+        single = (self.reward, self.episode, self.time, self.done, self.truncated)
+        return tuple(dict.fromkeys([*self.state, *self.next_state, *self.action, *(name for name in single if name)]))
+
+
+def plain(name: str) -> str:
+    """A column's name in lower case without separators; a prime is spelled out."""
+    return re.sub(r"[^0-9a-z]", "", name.lower().replace("'", "prime").replace("′", "prime"))
+
+
+def find_roles(names: Sequence[str], told: Mapping[str, Any], layout: str = "auto") -> Roles:
+    """Decide which column is what.
+
+    ``told`` gives for a role a column, several (state, next_state, action), False for "there is none", or None for
+    "find it".
+    """
+    if layout not in ("auto", "explicit", "long"):
+        raise InputError(f"layout must be 'auto', 'explicit' or 'long'; got {layout!r}.")
+    known = {role: _told(role, given, names) for role, given in told.items()}
+    if layout == "long":
+        known["next_state"] = ()
+    taken = {name for columns in known.values() for name in columns or ()}
+    guessed: dict[str, str] = {}
+    for role in SPELLINGS:
+        if known.get(role) is None:
+            spelled = _spelled(role, [name for name in names if name not in taken])
+            if spelled is not None:
+                guessed[role] = spelled
+                taken.add(spelled)
+    roles = {role: (guessed[role],) if role in guessed else known.get(role) or () for role in SPELLINGS}
+    if not roles["action"]:
+        raise _not_found("action", names)
+    if not roles["reward"] and known.get("reward") is None:
+        raise _not_found("reward", names)
+    state, following, notes = _states(names, roles, known, layout)
+    if not following and not roles["episode"] and not roles["time"] and layout != "long":
+        raise InputError(
+            "I cannot tell which rows follow one another: there is no next state, no episode and no time column. Say "
+            "next_state=, episode= or time= (--next-state, --episode, --time), or layout='long' if the whole table is "
+            f"one episode in order. {_columns(names)}"
+        )
+    single = {role: next(iter(roles[role]), None) for role in SINGLE}
+    found = Roles(state, following, roles["action"], notes=(), **single)
+    unsaid = {role for role in SPELLINGS if known.get(role) is None}
+    return replace(found, notes=(*_aloud(found, unsaid, guessed), *notes, *_unused(names, found)))
+
+
+def _states(
+    names: Sequence[str],
+    roles: Mapping[str, tuple[str, ...]],
+    known: Mapping[str, tuple[str, ...] | None],
+    layout: str,
+) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
+    """Find the state columns, their next-state partners, and what is to be said about them."""
+    others = {name for role, columns in roles.items() if role not in ("state", "next_state") for name in columns}
+    free = [name for name in names if name not in others]
+    state, following = roles["state"], roles["next_state"]
+    if known.get("state") is None:
+        pairs = {} if layout == "long" or known.get("next_state") == () else _partners(free, free)
+        if known.get("next_state"):
+            state = _partners_of(following, free) or state
+        elif not (state and following) and pairs:
+            return tuple(pairs), tuple(pairs.values()), []
+    elif known.get("next_state") is None and layout != "long":
+        pairs = _partners(state, [name for name in names if name not in state])
+        if len(pairs) == len(state):
+            return state, tuple(pairs.values()), []
+        if pairs:
+            lone = next(name for name in state if name not in pairs)
+            raise InputError(
+                f"Column {lone!r} has no next state beside it, but {next(iter(pairs))!r} has. Say next_state=."
+            )
+        following = following if len(state) == 1 else ()
+    notes: list[str] = []
+    if not state and not following:
+        state, notes = _rest(free)
+    if layout == "explicit" and not following:
+        raise _not_found("next_state", names)
+    if not state:
+        raise _not_found("state", names)
+    if following and len(following) != len(state):
+        raise InputError(
+            f"There are {len(state)} state columns ({_some(state)}) and {len(following)} next-state columns "
+            f"({_some(following)}). Say both, in the same order: state= and next_state= (--state, --next-state)."
+        )
+    return state, _in_order(state, following), notes
+
+
+def _rest(free: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """In the long form the state is what is numbered like one, or all columns that are nothing else."""
+    numbered = tuple(name for name in free if NUMBERED.fullmatch(plain(name)))
+    if numbered:
+        return numbered, []
+    rest = tuple(name for name in free if plain(name) not in (*INDEX, *SPELLINGS["episode"]) and not LATER.search(name))
+    spelled = {name: role for role, words in SPELLINGS.items() for name in rest if plain(name) in words}
+    return rest, [
+        f"{name!r} may also be the {_role(role)}, but is read as part of the state; say {role}= (--{role}) if not."
+        for name, role in spelled.items()
+    ]
+
+
+def _partners(state: Iterable[str], among: Sequence[str]) -> dict[str, str]:
+    """State columns that have a column for the next state, by name: next_x, x_next, x', new_x."""
+    spelled: dict[str, str] = {}
+    for name in among:
+        spelled.setdefault(plain(name), name)
+    found = {}
+    for name in state:
+        word = plain(name)
+        for other in (f"next{word}", f"{word}next", f"{word}prime", f"new{word}"):
+            if word and other in spelled and spelled[other] != name:
+                found[name] = spelled[other]
+                break
+    return found
+
+
+def _partners_of(following: Sequence[str], free: Sequence[str]) -> tuple[str, ...]:
+    """State columns of the given next-state columns, or nothing where one of them has none."""
+    back = {after: before for before, after in _partners([n for n in free if n not in following], following).items()}
+    return tuple(back[name] for name in following) if all(name in back for name in following) else ()
+
+
+def _in_order(state: tuple[str, ...], following: tuple[str, ...]) -> tuple[str, ...]:
+    """Next-state columns in the order of the state columns, by name where all have one, otherwise as given."""
+    pairs = _partners(state, following)
+    return tuple(pairs[name] for name in state) if len(pairs) == len(state) else following
+
+
+def _told(role: str, given: Any, names: Sequence[str]) -> tuple[str, ...] | None:
+    """Read what was said about a role: None for nothing, () for "there is none", else its columns."""
+    if given is None:
+        return None
+    if given is False or (isinstance(given, str) and given == "none" and "none" not in names):
+        return ()
+    columns = _names(role, given, names)
+    if role not in SEVERAL and len(columns) != 1:
+        raise InputError(f"{role} is one column; got {len(columns)}.")
+    for name in columns:
+        if name not in names:
+            close = nearest(str(name), names)
+            raise InputError(f"There is no column {name!r} to be the {_role(role)}.{close} {_columns(names)}")
+    return columns
+
+
+def _names(role: str, given: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """Read the name of a column, or several."""
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    columns = tuple(given) if several else (given,)
+    for name in columns:
+        if not isinstance(name, str):
+            wanted = "the name of a column, or several" if role in SEVERAL else "the name of a column"
+            raise InputError(
+                f"{role} must be {wanted}, as text; got {name!r}.{nearest(str(name), names)} {_columns(names)} Where "
+                f"there is none, say {role}=False."
+            )
+    return columns
+
+
+def _spelled(role: str, free: Sequence[str]) -> str | None:
+    words: dict[str, str] = {}
+    for name in free:
+        words.setdefault(plain(name), name)
+    return next((words[word] for word in SPELLINGS[role] if word in words), None)
+
+
+def _not_found(role: str, names: Sequence[str]) -> InputError:
+    option = role.replace("_", "-")
+    also = ""
+    if role == "reward":
+        also = " If rewards are known, say reward=False and give them later, or give --reward-table FILE."
+    return InputError(
+        f"I cannot tell which column is the {_role(role)}. Say it with {role}= (--{option} on the command line).{also} "
+        f"{_columns(names)}"
+    )
+
+
+def _aloud(found: Roles, unsaid: set[str], guessed: Mapping[str, str]) -> list[str]:
+    """Say what was guessed."""
+    parts = [f"{name!r} as the {_role(role)}" for role, name in guessed.items() if "state" not in role]
+    for role, columns in (("next_state", found.next_state), ("state", found.state)):
+        if role in unsaid and columns:
+            parts.insert(0, f"{_some([repr(name) for name in columns])} as the {_role(role)}")
+    return [f"I read {', '.join(parts)}."] if parts else []
+
+
+def _unused(names: Sequence[str], found: Roles) -> list[str]:
+    unused = [name for name in names if name not in found.columns]
+    return [f"Not used: {_some(unused)}."] if unused else []
+
+
+def _role(role: str) -> str:
+    words = {"next_state": "next state", "done": "mark of the end", "truncated": "mark of a cut"}
+    return words.get(role, role)
+
+
+def _some(names: Sequence[str], most: int = 12) -> str:
+    return ", ".join(" ".join(name.split()) for name in names[:most]) + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"The columns are: {_some(names, 30)}."

@@ -1,0 +1,290 @@
+"""From rows to transitions: which row's state follows which, in the two layouts that people keep their data in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from certeq.base.arrays import Booleans, Integers, first
+from certeq.base.errors import InputError, nearest
+from certeq.data.batch import ENDED
+from certeq.data.reading.roles import Roles
+from certeq.data.recipes.columns import Column, pool, text_dates, text_flags
+from certeq.data.recipes.fitting import place
+
+LAST = "last row of an episode without a next state"
+NO_ACTION = "row without an action"
+BEFORE_GAP = "row before a gap in time"
+GAPS = ("error", "allow", "cut")
+
+
+@dataclass(frozen=True)
+class Links:
+    """Transitions between entries of a pool of states; an entry is a row's state or, further down, its next state."""
+
+    states: Mapping[str, Column]  # m entries each
+    entry_row: Integers  # (m,), row of the table that each entry stands in
+    row: Integers  # (k,), row of each transition
+    now: Integers  # (k,), entry of its state
+    then: Integers  # (k,), entry of its next state, ENDED where the episode ended
+    episode: Integers | None = None  # (k,)
+    time: Integers | None = None  # (k,), how many rows of the episode came before
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def explicit(columns: Mapping[str, Column], roles: Roles, rows: Integers) -> Links:
+    """Each row holds its own next state."""
+    n = len(rows)
+    done, cut = flag(columns, roles.done, "done", rows), flag(columns, roles.truncated, "truncated", rows)
+    acts = _acts(columns, roles)
+    blank = np.logical_or.reduce([columns[name].missing for name in roles.next_state])
+    bad = acts & blank & ~done & ~cut
+    if bad.any():
+        raise no_next_state(columns, roles, rows, first(bad)[0])
+    order, episode, position = np.arange(n), None, None
+    if roles.episode is not None:
+        episode = _episodes(columns[roles.episode], roles.episode, rows)
+        order = _order(episode, _clock(columns[roles.time], roles.time, rows) if roles.time else None)
+        position = np.empty(n, dtype=np.int64)
+        position[order] = _positions(episode[order])
+    kept = order[(acts & (done | ~blank))[order]]
+    pairs = zip(roles.state, roles.next_state, strict=True)
+    return Links(
+        states={name: pool(columns[name], columns[after].without(done)) for name, after in pairs},
+        entry_row=np.concatenate([rows, rows]),
+        row=kept,
+        now=kept,
+        then=np.where(done[kept], ENDED, n + kept),
+        episode=None if episode is None else episode[kept],
+        time=None if position is None else position[kept],
+        dropped=_counted({NO_ACTION: ~acts, LAST: acts & blank & ~done}),
+    )
+
+
+def no_next_state(columns: Mapping[str, Column], roles: Roles, rows: Integers, row: int) -> InputError:
+    """Build the error for a row that has an action but no next state."""
+    lacking = next(name for name in roles.next_state if columns[name].missing[row])
+    remedy = f"It may be blank only where {roles.done!r} says that the episode ended"
+    if roles.done is None:
+        remedy = "Mark the rows after which an episode ended in a column of their own, and name it with done= (--done)"
+    return InputError(f"{place(row, rows)}: {lacking!r} is missing. {remedy}.")
+
+
+def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str) -> Links:
+    """The next state of a row is the state of the next row of its episode, in order of time."""
+    done, cut = flag(columns, roles.done, "done", rows), flag(columns, roles.truncated, "truncated", rows)
+    acts = _acts(columns, roles)
+    notes = []
+    if roles.episode is not None:
+        episode = _episodes(columns[roles.episode], roles.episode, rows)
+    elif (done | cut)[:-1].any():
+        episode = _between(done | cut, acts)
+        notes.append("There is no episode column: a new episode begins after each row that is marked as an end.")
+    else:
+        episode = np.zeros(len(rows), dtype=np.int64)
+        notes.append("There is no episode column: all rows are one episode.")
+    clock = _clock(columns[roles.time], roles.time, rows) if roles.time else None
+    if clock is None:
+        notes.append("There is no time column: the rows of an episode are taken in the order in which they stand.")
+    order = _order(episode, clock)
+    episode, done, cut, acts = episode[order], done[order], cut[order], acts[order]
+    follows = np.append(episode[1:] == episode[:-1], False)  # whether the next row belongs to the same episode
+    teller = _Teller(columns, roles, rows, order)
+    far = np.zeros(len(rows), dtype=bool) if clock is None else _gaps(clock[order], follows, gaps, teller)
+    final = np.append(~acts[1:] & ~follows[1:], False) & follows  # the next row only tells where the episode ended up
+    for mark, role in ((done, "done"), (cut, "truncated")):
+        on = mark & follows & ~final
+        if on.any():
+            raise teller.goes_on(first(on)[0], role)
+    ended = done | (np.append(done[1:] & ~acts[1:], False) & follows)  # or the next row says no more than the end
+    linked = follows & ~far
+    kept = np.flatnonzero(acts & (ended | linked))
+    return Links(
+        states={name: columns[name] for name in roles.state},
+        entry_row=rows,
+        row=order[kept],
+        now=order[kept],
+        then=np.where(ended[kept], ENDED, np.append(order[1:], 0)[kept]),
+        episode=episode[kept],
+        time=_positions(episode)[kept],
+        dropped=_counted({NO_ACTION: ~acts, LAST: acts & ~ended & ~follows, BEFORE_GAP: acts & ~ended & follows & far}),
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True)
+class _Teller:
+    """Words for places in sorted rows."""
+
+    columns: Mapping[str, Column]
+    roles: Roles
+    rows: Integers
+    order: Integers
+
+    def episode(self, i: int) -> str:
+        name = self.roles.episode
+        return "The table" if name is None else f"Episode {self.columns[name].show(int(self.order[i]))}"
+
+    def time(self, i: int) -> str:
+        name = self.roles.time
+        return "" if name is None else self.columns[name].show(int(self.order[i]))
+
+    def goes_on(self, i: int, role: str) -> InputError:
+        at = f" at {self.roles.time} {self.time(i)}" if self.roles.time else ""
+        name = self.roles.done if role == "done" else self.roles.truncated
+        return InputError(
+            f"{self.episode(i)} goes on after its end: {name!r} is true{at}, and more rows follow. If {name!r} does "
+            f"not mark the row after which the episode stops, say {role}=False (--{role} none); if another column "
+            "tells episodes apart, say episode= (--episode)."
+        )
+
+
+def check_gaps(gaps: str) -> None:
+    """Refuse a word about gaps that means nothing, also where the layout has no gaps."""
+    if gaps not in GAPS:
+        raise InputError(f"gaps must be 'error', 'allow' or 'cut'; got {gaps!r}.{nearest(gaps, GAPS)}")
+
+
+def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Teller) -> Booleans:
+    """Which rows are followed by a gap; a difference between times that is not the usual one."""
+    far = np.zeros(len(clock), dtype=bool)
+    at = np.flatnonzero(follows)
+    step = clock[at + 1] - clock[at]
+    if (step == 0).any():
+        i = int(at[first(step == 0)[0]])
+        raise InputError(
+            f"{teller.episode(i)} has two rows at {teller.roles.time} {teller.time(i)}. Keep one of them, name a finer "
+            "time column with time=, or the right episode column with episode= (--time, --episode)."
+        )
+    if len(step) == 0 or (step == step[0]).all():
+        return far
+    steps = np.round(step / step.min(), 6) if step.dtype.kind == "f" else step
+    sizes, often = np.unique(steps, return_counts=True)
+    usual = sizes[np.argmax(often)]
+    far[at] = steps != usual
+    if gaps == "error" and far.any():
+        i = first(far)[0]
+        name, before, after = teller.roles.time, teller.time(i), teller.time(i + 1)
+        raise InputError(
+            f"{teller.episode(i)} has a gap: {name} goes from {before} to {after}, but the usual step is another one. "
+            "Fill the gap, or say gaps='allow' (--gaps allow) to take the next row whenever it comes, or gaps='cut' to "
+            "leave such rows out."
+        )
+    return far if gaps == "cut" else np.zeros_like(far)
+
+
+def _clock(column: Column, name: str, rows: Integers) -> Any:
+    """Times as numbers that can be subtracted; dates on the same day of each month count in months."""
+    _no_blanks(column, name, "time", rows)
+    if column.kind in ("integer", "boolean", "float"):
+        return column.values if column.kind == "float" else column.values.astype(np.int64)
+    if column.kind == "date":
+        return _calendar(column.values)
+    numbers, dates = column.numbers(), text_dates(column.labels)[column.values]
+    if not np.isnan(numbers).any():
+        return numbers
+    if np.isnat(dates).any():
+        (row,) = first(np.isnat(dates))
+        raise InputError(
+            f"{place(row, rows)}: {name!r} is {column.show(row)}, which is no time. Write times as numbers or as dates "
+            "like 2024-03-31, or say time=False (--time none) to take the rows in the order in which they stand."
+        )
+    return _calendar(dates)
+
+
+def _calendar(dates: Any) -> Integers:
+    months = dates.astype("datetime64[M]")
+    from_start = dates - months.astype(dates.dtype)
+    to_end = (months + np.timedelta64(1, "M")).astype(dates.dtype) - dates
+    monthly = (from_start == from_start[0]).all() or (to_end == to_end[0]).all()
+    return np.asarray((months if monthly else dates).astype(np.int64))
+
+
+def flag(columns: Mapping[str, Column], name: str | None, role: str, rows: Integers) -> Booleans:
+    """A column that says yes or no; blank is no."""
+    if name is None:
+        return np.zeros(len(rows), dtype=bool)
+    column = columns[name]
+    if column.kind == "boolean":
+        return np.asarray(column.values & ~column.missing)
+    said = text_flags(column.labels) if column.kind == "text" else ()
+    numbers = column.numbers()
+    if column.kind == "text":
+        numbers = np.array([np.nan if flag is None else float(flag) for flag in said] + [np.nan])[column.values]
+    bad = ~np.isin(numbers, (0, 1)) & ~column.missing
+    if bad.any():
+        (row,) = first(bad)
+        raise InputError(
+            f"{place(row, rows)}: {name!r} is {column.show(row)}, but the column that marks an end must say yes or no "
+            f"(true or false, 1 or 0). Name another one with {role}=, or say {role}=False (--{role} none)."
+        )
+    return np.asarray(numbers == 1)
+
+
+def _acts(columns: Mapping[str, Column], roles: Roles) -> Booleans:
+    return np.asarray(~np.logical_or.reduce([columns[name].missing for name in roles.action]))
+
+
+def _episodes(column: Column, name: str, rows: Integers) -> Integers:
+    """Number the episodes in the order in which they begin, so that rows that stand in order already are."""
+    _no_blanks(column, name, "episode", rows)
+    codes = column.distinct.codes
+    begins = np.empty(len(column.distinct.labels), dtype=np.int64)
+    begins[codes[::-1]] = np.arange(len(codes))[::-1]  # the last one written, the first of each, remains
+    number = np.empty_like(begins)
+    number[np.argsort(begins)] = np.arange(len(begins))
+    return np.asarray(number[codes])
+
+
+def _no_blanks(column: Column, name: str, role: str, rows: Integers) -> None:
+    if column.missing.any():
+        (row,) = first(column.missing)
+        more = int(column.missing.sum()) - 1
+        also = f", and in {more} further row{'s' * (more > 1)}" if more else ""
+        raise InputError(
+            f"{place(row, rows)}: {name!r} is missing{also}, so the row belongs nowhere. Fill it in or delete the row, "
+            f"or name another column with {role}= (--{role})."
+        )
+
+
+def _between(ends: Booleans, acts: Booleans) -> Integers:
+    """Episodes that marks of their ends tell apart; a row without an action belongs to the row before it."""
+    before = np.concatenate([[0], np.cumsum(ends[:-1])])
+    return np.asarray(before[np.maximum.accumulate(np.where(acts, np.arange(len(acts)), 0))])
+
+
+def _order(episode: Integers, clock: Any | None) -> Integers:
+    """Rows by episode and time, in the order in which they stand where both are equal."""
+    step = np.diff(episode)
+    later = np.ones(len(step), dtype=bool) if clock is None else clock[1:] >= clock[:-1]
+    if ((step > 0) | ((step == 0) & later)).all():
+        return np.arange(len(episode))
+    if clock is None:
+        return _sorted(episode)
+    if clock.dtype == np.int64:
+        low, span = int(clock.min()), int(clock.max()) - int(clock.min()) + 1
+        if (int(episode.max()) + 1) * span < 2**62:
+            return _sorted(episode * span + (clock - low))
+    return np.lexsort((clock, episode))
+
+
+def _sorted(keys: Integers) -> Integers:
+    """Order of whole numbers, by 16 bits at a time: NumPy sorts these by counting, and keeps ties in order."""
+    order = np.argsort((keys & 0xFFFF).astype(np.uint16), kind="stable")
+    for shift in range(16, int(keys.max()).bit_length(), 16):
+        order = order[np.argsort(((keys >> shift) & 0xFFFF).astype(np.uint16)[order], kind="stable")]
+    return order
+
+
+def _positions(episode: Integers) -> Integers:
+    """Number of each row within its episode, from 0, for rows that stand together by episode."""
+    begins = np.flatnonzero(np.append(True, episode[1:] != episode[:-1]))
+    return np.arange(len(episode)) - np.repeat(begins, np.diff(np.append(begins, len(episode))))
+
+
+def _counted(reasons: Mapping[str, Booleans]) -> dict[str, int]:
+    return {why: int(which.sum()) for why, which in reasons.items() if which.any()}

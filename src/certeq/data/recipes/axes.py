@@ -1,0 +1,282 @@
+"""The three ways to turn columns into a code 0, 1, ...: labels, bins, clusters. Each maps new rows the same way."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from certeq.base.arrays import Floats, Integers
+from certeq.base.errors import InputError
+from certeq.data.recipes.columns import KINDS, Column, Kind, Label, as_text, label_text, text_dates, text_flags
+
+UNKNOWN = -1  # the code of a value that has none
+LARGEST = sys.float_info.max  # whole numbers beyond it are no floats
+
+
+@dataclass(frozen=True)
+class Labels:
+    """One column whose different values are the codes, in order."""
+
+    column: str
+    kind: Kind
+    labels: tuple[Label, ...]  # sorted; dates as ISO text
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return (self.column,)
+
+    @property
+    def size(self) -> int:
+        """How many codes there are."""
+        return len(self.labels)
+
+    def codes(self, table: Mapping[str, Column]) -> Integers:
+        """Code of each row, UNKNOWN for a label that was never seen."""
+        found = _of_kind(table[self.column], self.kind).distinct
+        place = {label: i for i, label in enumerate(self.labels)}  # 3, 3.0 and, for a flag, True and 1 are one key
+        return np.array([*(place.get(label, UNKNOWN) for label in found.labels), UNKNOWN], dtype=np.int64)[found.codes]
+
+    def words(self, alone: bool) -> list[str]:
+        """Name of each code; alone, a label needs no column beside it."""
+        return [label_text(x) if alone else f"{self.column}={label_text(x)}" for x in self.labels]
+
+    def why(self, table: Mapping[str, Column], row: int) -> str:
+        """Why a row has no code."""
+        known = [label_text(label) for label in self.labels]
+        some = ", ".join(known[:8]) + (f", ... ({len(known)} in all)" if len(known) > 8 else "")
+        return f"{self.column!r} is {table[self.column].show(row)}, which never occurred in the data (known: {some})"
+
+    def to_json(self) -> dict[str, Any]:
+        """As a plain dict."""
+        return {"column": self.column, "kind": self.kind, "labels": list(self.labels)}
+
+
+@dataclass(frozen=True)
+class Bins:
+    """One column of numbers cut at its edges: k edges make k + 1 cells, a value on an edge belongs above it."""
+
+    column: str
+    edges: tuple[float, ...]  # increasing
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return (self.column,)
+
+    @property
+    def size(self) -> int:
+        """How many codes there are."""
+        return len(self.edges) + 1
+
+    def codes(self, table: Mapping[str, Column]) -> Integers:
+        """Code of each row; values beyond the edges fall in the end cells."""
+        values = table[self.column].numbers()
+        if len(self.edges) <= 16:  # then counting the edges below is quicker than looking for the place between them
+            cells = np.zeros(len(values), dtype=np.int64)
+            for edge in self.edges:
+                cells += values >= edge
+        else:
+            cells = np.searchsorted(np.array(self.edges), values, side="right").astype(np.int64)
+        nowhere = np.isnan(values)
+        return np.where(nowhere, UNKNOWN, cells) if nowhere.any() else cells
+
+    def words(self, alone: bool) -> list[str]:
+        """Name of each code, an interval."""
+        at = shortest(self.edges)
+        if not at:
+            return ["any value" if alone else f"{self.column} any value"]
+        inner = [f"{a} to {b}" for a, b in itertools.pairwise(at)]
+        cells = [f"below {at[0]}", *inner, f"{at[-1]} or more"]
+        return cells if alone else [f"{self.column} {cell}" for cell in cells]
+
+    def why(self, table: Mapping[str, Column], row: int) -> str:
+        """Why a row has no code."""
+        return f"{self.column!r} is {table[self.column].show(row)}, which is not a number"
+
+    def to_json(self) -> dict[str, Any]:
+        """As a plain dict."""
+        return {"column": self.column, "edges": list(self.edges)}
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Several columns of numbers together: the code is the nearest center, each column measured in its own scale."""
+
+    columns: tuple[str, ...]
+    centers: tuple[tuple[float, ...], ...]  # (K, columns), in the units of the columns
+    scale: tuple[float, ...]  # (columns,), one standard deviation
+
+    @property
+    def size(self) -> int:
+        """How many codes there are."""
+        return len(self.centers)
+
+    def codes(self, table: Mapping[str, Column]) -> Integers:
+        """Code of each row, UNKNOWN where a number is missing or infinite."""
+        points = np.stack([table[name].numbers() for name in self.columns], axis=1)
+        known = np.isfinite(points).all(axis=1)
+        codes = np.full(len(points), UNKNOWN, dtype=np.int64)
+        codes[known] = nearest_center(points[known] / np.array(self.scale), np.array(self.centers) / self.scale)
+        return codes
+
+    def words(self, alone: bool) -> list[str]:
+        """Name of each code: where the middle of the cluster lies."""
+        middles = [
+            ", ".join(f"{name} {x:.3g}" for name, x in zip(self.columns, center, strict=True))
+            for center in self.centers
+        ]
+        return [f"cluster {i + 1} ({middle})" for i, middle in enumerate(middles)]
+
+    def why(self, table: Mapping[str, Column], row: int) -> str:
+        """Why a row has no code."""
+        bad = [name for name in self.columns if not np.isfinite(table[name].take(np.array([row])).numbers()[0])]
+        return f"{bad[0]!r} is {table[bad[0]].show(row)}, which is not a finite number"
+
+    def to_json(self) -> dict[str, Any]:
+        """As a plain dict."""
+        return {
+            "clusters": list(self.columns),
+            "centers": [list(center) for center in self.centers],
+            "scale": list(self.scale),
+        }
+
+
+Axis: TypeAlias = Labels | Bins | Clusters
+
+
+def nearest_center(points: Floats, centers: Floats) -> Integers:
+    """Number of the nearest center of each point; the first one of several equally near."""
+    from scipy.spatial.distance import cdist
+
+    chunk = max(1, 4_000_000 // len(centers))
+    parts = [cdist(points[i : i + chunk], centers, "sqeuclidean").argmin(axis=1) for i in range(0, len(points), chunk)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
+def shortest(edges: Sequence[float]) -> list[str]:
+    """Edges with as few digits as tell them apart with one digit to spare, such as 3.2 and 7.9, or 40 and 55."""
+    if not edges:
+        return []
+    gaps = np.diff(edges) if len(edges) > 1 else np.abs(np.array(edges))
+    gap = float(gaps.min()) or 1.0
+    largest = max(abs(edge) for edge in edges)
+    if gap < 1e-6 or largest >= 1e9:
+        return _significant(edges)
+    for decimals in range(max(0, 1 + math.ceil(-math.log10(gap))), 17):
+        words = [_trim(f"{edge:.{decimals}f}") for edge in edges]
+        if len(set(words)) == len(words):
+            return words
+    return [repr(edge) for edge in edges]
+
+
+def _significant(edges: Sequence[float]) -> list[str]:
+    for digits in range(2, 17):
+        words = [f"{edge:.{digits}g}" for edge in edges]
+        if len(set(words)) == len(words):
+            return words
+    return [repr(edge) for edge in edges]
+
+
+def _trim(word: str) -> str:
+    short = word.rstrip("0").rstrip(".") if "." in word else word
+    return "0" if short == "-0" else short
+
+
+def _of_kind(column: Column, kind: Kind) -> Column:
+    """Read a column as the kind that the labels have, so that '3' in a text file is the state 3."""
+    if column.kind == kind:
+        return column
+    if kind == "text":
+        return as_text(column)
+    if column.kind != "text":
+        return column  # numbers of all kinds compare with one another; a date is none of them
+    if kind == "date":
+        dates = np.append(text_dates(column.labels), np.datetime64("NaT", "us"))[column.values]
+        return Column("date", dates, np.isnat(dates))
+    if kind == "boolean":
+        flags = np.array([np.nan if f is None else float(f) for f in text_flags(column.labels)] + [np.nan])
+        values = flags[column.values]
+        return Column("float", values, np.isnan(values))
+    numbers = column.numbers()
+    return Column("float", numbers, np.isnan(numbers))
+
+
+# ---- out of JSON ----
+
+
+def axis_from_json(given: Any, where: str) -> Axis:
+    """Read one axis of a recipe."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"{where} must be an object; got {type(given).__name__}.")
+    if "labels" in given:
+        return _labels(given, where)
+    if "edges" in given:
+        column = _text(given, "column", where)
+        edges = _numbers(given["edges"], f"{where}, 'edges'")
+        if any(a >= b for a, b in itertools.pairwise(edges)):
+            raise InputError(f"{where}, 'edges' must increase; got {list(edges)}.")
+        return Bins(column, edges)
+    if "clusters" in given:
+        return _clusters(given, where)
+    raise InputError(f"{where} needs 'labels', 'edges' or 'clusters'; got the fields {', '.join(map(str, given))}.")
+
+
+def _labels(given: Mapping[str, Any], where: str) -> Labels:
+    column, kind = _text(given, "column", where), _text(given, "kind", where)
+    if kind not in KINDS:
+        raise InputError(f"{where}, 'kind' must be one of {', '.join(KINDS)}; got {kind!r}.")
+    allowed: dict[str, Any] = {"integer": int, "boolean": bool, "float": (int, float)}
+    labels = _list(given["labels"], f"{where}, 'labels'")
+    bad = [
+        x for x in labels if not isinstance(x, allowed.get(kind, str)) or (kind != "boolean" and isinstance(x, bool))
+    ]
+    if bad or not labels:
+        raise InputError(
+            f"{where}, 'labels' must be labels of kind {kind}; got {bad[0]!r}." if bad else f"{where} has no labels."
+        )
+    if len(set(labels)) != len(labels):
+        raise InputError(f"{where}, 'labels' must all be different.")
+    return Labels(column, kind, tuple(labels))
+
+
+def _clusters(given: Mapping[str, Any], where: str) -> Clusters:
+    columns = _list(given["clusters"], f"{where}, 'clusters'")
+    centers = _list(given.get("centers"), f"{where}, 'centers'")
+    rows = tuple(_numbers(row, f"{where}, 'centers'") for row in centers)
+    scale = _numbers(given.get("scale"), f"{where}, 'scale'")
+    sizes = {len(columns), len(scale), *(len(row) for row in rows)}
+    if not columns or not rows or len(sizes) > 1 or not all(isinstance(c, str) for c in columns) or min(scale) <= 0:
+        raise InputError(
+            f"{where}: 'clusters' names columns, 'scale' has a positive number for each, and so has each center."
+        )
+    return Clusters(tuple(columns), rows, scale)
+
+
+def _text(given: Mapping[str, Any], field: str, where: str) -> str:
+    value = given.get(field)
+    if not isinstance(value, str):
+        raise InputError(f"{where} needs {field!r}, a text; got {value!r}.")
+    return value
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise InputError(f"{where} must be a list; got {value!r}.")
+    return list(value)
+
+
+def _numbers(value: Any, where: str) -> tuple[float, ...]:
+    numbers = _list(value, where)
+    for x in numbers:
+        if isinstance(x, bool) or not isinstance(x, int | float):
+            raise InputError(f"{where} must be finite numbers; got {x!r}.")
+        if not -LARGEST <= x <= LARGEST:  # an integer of that size may be too long even to print
+            raise InputError(f"{where} must be finite numbers; got {'one too large' if isinstance(x, int) else x}.")
+    return tuple(float(x) for x in numbers)

@@ -1,0 +1,256 @@
+"""Fit a recipe: choose for each column how it becomes codes, and find the combinations that occur."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from certeq.base.arrays import Floats, Integers, Rng, first, whole
+from certeq.base.errors import InputError, nearest
+from certeq.data.recipes.axes import UNKNOWN, Axis, Bins, Clusters, Labels
+from certeq.data.recipes.clusters import k_means
+from certeq.data.recipes.columns import Column, compact, is_whole, text_numbers
+from certeq.data.recipes.containers import column
+from certeq.data.recipes.recipe import Recipe
+
+MAX_STATES = 50_000
+SURE_LABELS = 12  # whole numbers with at most this many different values are labels
+LIKELY_LABELS = 20  # and so are those with at most this many, where each occurs often enough
+STATE_NUMBERS = 50  # and this many, if integers are the only column: they are probably the states' own numbers
+ROWS_PER_LABEL = 5  # how often that is, on average
+WAYS = "'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'"
+
+
+class Choice(NamedTuple):
+    """How one column becomes codes."""
+
+    way: str  # labels, quantile, edges, kmeans
+    size: int = 0  # of quantile and kmeans
+    edges: tuple[float, ...] = ()
+
+
+def fit(
+    table: Mapping[str, Any],
+    how: Mapping[str, Any] | None = None,
+    *,
+    bins: int = 4,
+    max_states: int = MAX_STATES,
+    rng: Rng = 0,
+) -> Recipe:
+    """Fit a recipe to the columns of a table.
+
+    ``how`` says for a column 'labels', 'quantile:K', 'edges:1,2.5,7' or 'kmeans:K' (columns with the same K are
+    clustered together). Unsaid, text, booleans and dates are labels. So are whole numbers with at most 12 different
+    values, or with at most 20 (50 if they are integers and the only column) that have 5 rows each on average. All other
+    numbers are cut at their quantiles into ``bins`` cells.
+    """
+    return fit_encode(table, how, bins=bins, max_states=max_states, rng=rng)[0]
+
+
+def fit_encode(
+    table: Mapping[str, Any],
+    how: Mapping[str, Any] | None = None,
+    *,
+    bins: int = 4,
+    max_states: int = MAX_STATES,
+    rng: Rng = 0,
+    rows: Integers | None = None,
+) -> tuple[Recipe, Integers]:
+    """Fit a recipe and give the state of each row too; ``rows`` are the row numbers for messages, counted from 0."""
+    columns = {name: column(values, name) for name, values in table.items()}
+    whole("bins", bins, 1), whole("max_states", max_states, 1)
+    _check(columns, rows)
+    for name in how or {}:
+        if name not in columns:
+            raise InputError(
+                f"There is no column {name!r} to bin.{nearest(name, columns)} There are: {', '.join(columns)}."
+            )
+    alone = len(columns) == 1
+    choices = {name: choose(name, c, (how or {}).get(name), bins, rows, alone=alone) for name, c in columns.items()}
+    axes, codes = [], []
+    for group in _groups(choices):
+        axis = _axis(group, columns, choices[group[0]], rng)
+        axes.append(axis)
+        codes.append(axis.codes(columns))
+        bad = codes[-1] == UNKNOWN
+        if bad.any():
+            (row,) = first(bad)
+            raise InputError(f"{place(row, rows)}: {axis.why(columns, row)}.")
+    return _combine(axes, codes, columns, max_states)
+
+
+def parse(name: str, given: Any) -> Choice:
+    """Read what someone wrote for a column: a text such as 'quantile:4', a number of bins, or a list of edges."""
+    if isinstance(given, Choice):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = f"quantile:{given}"
+    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
+        given = "edges:" + ",".join(str(edge) for edge in given)
+    way, _, rest = str(given).partition(":")
+    way = way.strip().lower()
+    if way == "labels" and not rest:
+        return Choice("labels")
+    try:
+        if way in ("quantile", "kmeans") and 1 <= int(rest) <= 1_000_000:
+            return Choice(way, int(rest))
+        if way == "edges":
+            edges = tuple(float(edge) for edge in rest.split(","))
+            if all(map(math.isfinite, edges)):
+                return Choice("edges", edges=tuple(sorted(set(edges))))
+    except ValueError:
+        pass
+    raise InputError(f"I do not know how to bin {name!r} by {given!r}. Write {WAYS}.")
+
+
+def choose(
+    name: str, values: Column, given: Any, bins: int, rows: Integers | None = None, *, alone: bool = True
+) -> Choice:
+    """Decide how a column becomes codes: as told, or by its kind and the number of its different values."""
+    if given is not None:
+        choice = parse(name, given)
+        _check_numbers(name, values, choice.way, rows)
+        return choice
+    refuse_mixed(name, values, rows)
+    if values.kind in ("text", "boolean", "date"):
+        return Choice("labels")
+    return Choice("labels") if is_whole(values) and _few(values, alone) else Choice("quantile", bins)
+
+
+def _few(values: Column, alone: bool) -> bool:
+    """Whether whole numbers have so few different values, for the rows there are, that each is a label."""
+    different = len(values.distinct.labels)
+    limit = STATE_NUMBERS if alone and values.kind == "integer" else LIKELY_LABELS
+    return different <= SURE_LABELS or (different <= limit and len(values) >= ROWS_PER_LABEL * different)
+
+
+def refuse_mixed(name: str, values: Column, rows: Integers | None = None) -> None:
+    """Refuse text that is mostly numbers: one typing error would silently make every number a label."""
+    if values.kind != "text":
+        return
+    numeric = np.append(~np.isnan(text_numbers(values.labels)), False)[values.values]
+    if 0 < numeric.sum() < len(numeric) and 2 * numeric.sum() > (~values.missing).sum():
+        (row,) = first(~numeric & ~values.missing)
+        raise InputError(
+            f"{place(row, rows)}: {name!r} is {values.show(row)}, but most of this column are numbers. Correct the "
+            f"value, or say that all of them are labels: {say_bins(name, 'labels')}."
+        )
+
+
+def quantile_edges(values: Floats, k: int) -> tuple[float, ...]:
+    """Edges at the k-quantiles of the finite values; equal ones merge.
+
+    Where the smallest value is so common that it is a quantile itself, the edge moves just above it: nothing lies
+    below the smallest value, and zeros deserve a cell of their own.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return ()
+    edges = np.unique(np.quantile(finite, np.arange(1, k) / k))
+    low = finite.min()
+    if (edges <= low).any() and (finite > low).any():
+        edges = np.unique(np.append(edges[edges > low], finite[finite > low].min()))
+    return tuple(float(edge) for edge in edges[edges > low])
+
+
+def _groups(choices: Mapping[str, Choice]) -> list[tuple[str, ...]]:
+    """Columns that make one axis each, in order: alone, or with all others that say kmeans with the same number."""
+    groups: dict[object, list[str]] = {}
+    for name, choice in choices.items():
+        groups.setdefault(choice.size if choice.way == "kmeans" else name, []).append(name)
+    return [tuple(group) for group in groups.values()]
+
+
+def _axis(names: tuple[str, ...], columns: Mapping[str, Column], choice: Choice, rng: Rng) -> Axis:
+    values = columns[names[0]]
+    if choice.way == "labels":
+        found = values.distinct
+        return Labels(names[0], found.kind, found.labels)
+    if choice.way == "edges":
+        return Bins(names[0], choice.edges)
+    if choice.way == "quantile":
+        return Bins(names[0], quantile_edges(values.numbers(), choice.size))
+    points = np.stack([columns[name].numbers() for name in names], axis=1)
+    finite = points[np.isfinite(points).all(axis=1)]
+    scale = finite.std(axis=0) if len(finite) else np.ones(len(names))
+    scale = np.where(scale > 0, scale, 1.0)
+    centers = k_means(finite / scale, choice.size, rng=rng) * scale
+    return Clusters(names, tuple(map(tuple, centers.tolist())), tuple(scale.tolist()))
+
+
+def _combine(
+    axes: list[Axis], codes: list[Integers], columns: Mapping[str, Column], max_states: int
+) -> tuple[Recipe, Integers]:
+    """Find the combinations of codes that occur, axis by axis so that no number grows beyond rows times codes."""
+    state = np.zeros(len(codes[0]), dtype=np.int64)
+    cells = np.zeros((1, 0), dtype=np.int64)
+    for axis, code in zip(axes, codes, strict=True):
+        keys, state = compact(state * axis.size + code, len(cells) * axis.size)
+        if len(keys) > max_states:
+            raise _too_many(axes, columns, len(keys), max_states)
+        before, now = np.divmod(keys, axis.size)
+        cells = np.concatenate([cells[before], now[:, None]], axis=1)
+    return Recipe(tuple(axes), cells), state
+
+
+def _too_many(axes: list[Axis], columns: Mapping[str, Column], n: int, limit: int) -> InputError:
+    axis = max(axes, key=lambda one: one.size)
+    name = axis.columns[0]
+    if columns[name].kind in ("integer", "float", "boolean"):
+        remedy = f"Bin it into fewer: {say_bins(name, 'quantile:8')}"
+    else:
+        remedy = (
+            "Group its labels into fewer, or make it a number that can be binned, or leave it out by naming the others "
+            "with state= (--state)"
+        )
+    return InputError(
+        f"These columns make more than {limit:,} states (at least {n:,}). Column {name!r} has the most different "
+        f"values, {axis.size:,}. {remedy}; or raise max_states=."
+    )
+
+
+def _check(columns: Mapping[str, Column], rows: Integers | None) -> None:
+    if not columns:
+        raise InputError("There is no column to make states of.")
+    lengths = {len(c) for c in columns.values()}
+    if len(lengths) > 1 or 0 in lengths:
+        raise InputError(f"Columns must have one length, at least 1; got {sorted(lengths)}.")
+    for name, values in columns.items():
+        if values.missing.any():
+            (row,) = first(values.missing)
+            more = int(values.missing.sum()) - 1
+            also = f", and {more} further row{'s' * (more > 1)} of this column" if more else ""
+            raise InputError(
+                f"{place(row, rows)}: {name!r} is missing{also}. A state needs every value: fill the gaps, drop those "
+                "rows, or leave the column out by naming the others with state= (--state)."
+            )
+
+
+def _check_numbers(name: str, values: Column, way: str, rows: Integers | None) -> None:
+    if way == "labels":
+        bad = np.isinf(values.values) if values.kind == "float" else np.zeros(len(values), dtype=bool)
+        if bad.any():
+            (row,) = first(bad)
+            raise InputError(f"{place(row, rows)}: {name!r} is {values.show(row)}, which cannot be a label.")
+        return
+    bad = np.isnan(values.numbers()) & ~values.missing
+    if bad.any():
+        (row,) = first(bad)
+        raise InputError(
+            f"{place(row, rows)}: {name!r} is {values.show(row)}, but {way} needs numbers. Correct the value, or say "
+            f"{say_bins(name, 'labels')}."
+        )
+
+
+def place(row: int, rows: Integers | None = None) -> str:
+    """A row as people count it; ``rows`` are the numbers of the rows of a part, counted from 0."""
+    return f"Row {(row if rows is None else int(rows[row])) + 1} (counting from 1, header not counted)"
+
+
+def say_bins(name: str, way: str) -> str:
+    """What to write for a column to become codes in this way: in Python, and on a command line."""
+    return f"bins={{{name!r}: {way!r}}} (--bins {shlex.quote(f'{name}={way}')})"

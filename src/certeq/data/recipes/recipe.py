@@ -1,0 +1,200 @@
+"""Recipe: how the columns of a table become states, fitted once and kept, so that new rows are mapped the same way."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from certeq.base.arrays import Integers
+from certeq.base.errors import InputError, nearest
+from certeq.data.recipes.axes import UNKNOWN, Axis, axis_from_json
+from certeq.data.recipes.columns import TABLE_LIMIT, Column, compact
+from certeq.data.recipes.containers import column
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Columns to codes, one for each axis, and combinations of codes to states.
+
+    A state is a combination that occurred in the data: row k of ``cells`` holds the codes of state k, sorted.
+    """
+
+    axes: tuple[Axis, ...]
+    cells: Integers = field(repr=False)  # (n_states, n_axes)
+
+    def __post_init__(self) -> None:
+        cells = np.asarray(self.cells, dtype=np.int64)
+        if not self.axes or cells.ndim != 2 or cells.shape[1] != len(self.axes) or not len(cells):
+            raise InputError(
+                f"A recipe needs at least one axis, and cells of shape (states, {len(self.axes)}); got {cells.shape}."
+            )
+        sizes = np.array([axis.size for axis in self.axes])
+        if (cells < 0).any() or (cells >= sizes).any():
+            raise InputError("The cells of a recipe must be codes of its axes; one of them is out of range.")
+        step = np.diff(cells, axis=0)
+        leading = step[np.arange(len(step)), np.argmax(step != 0, axis=1)]
+        if (leading <= 0).any():
+            raise InputError("The cells of a recipe must be sorted and all different.")
+        object.__setattr__(self, "axes", tuple(self.axes))
+        object.__setattr__(self, "cells", cells)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Recipe) and self.axes == other.axes and np.array_equal(self.cells, other.cells)
+
+    def __hash__(self) -> int:
+        return hash((self.axes, self.cells.tobytes()))
+
+    @property
+    def n_states(self) -> int:
+        """How many states there are."""
+        return len(self.cells)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns that a table needs, in order."""
+        return tuple(name for axis in self.axes for name in axis.columns)
+
+    @property
+    def possible(self) -> int:
+        """How many combinations of codes there could be."""
+        return math.prod(axis.size for axis in self.axes)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """A name for each state, such as ``dose=low, age 40 to 55``; all different."""
+        words = [axis.words(alone=len(self.axes) == 1) for axis in self.axes]
+        names = [", ".join(w[c] for w, c in zip(words, cell, strict=True)) for cell in self.cells.tolist()]
+        often = Counter(names)  # labels that contain commas may run together
+        return tuple(f"{name} (state {i})" if often[name] > 1 else name for i, name in enumerate(names))
+
+    def parts(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Names of the axes, and the words of each state on each axis: a table that reads better than long names."""
+        words = [axis.words(alone=True) for axis in self.axes]
+        lines = [tuple(w[c] for w, c in zip(words, cell, strict=True)) for cell in self.cells.tolist()]
+        return tuple(" + ".join(axis.columns) for axis in self.axes), lines
+
+    def encode(self, table: Mapping[str, Any]) -> Integers:
+        """State of each row of a table; -1 where a label or a combination was never seen, or a value is missing."""
+        columns = self.read(table)
+        return self.states([axis.codes(columns) for axis in self.axes])
+
+    def read(self, table: Mapping[str, Any]) -> dict[str, Column]:
+        """Take the columns that the recipe needs out of a table."""
+        missing = [name for name in self.column_names if name not in table]
+        if missing:
+            there = [str(name) for name in table]
+            raise InputError(
+                f"The rows have no column {missing[0]!r}, which the states are made of.{nearest(missing[0], there)} "
+                f"They have: {', '.join(there[:30])}."
+            )
+        columns = {name: column(table[name], name) for name in self.column_names}
+        if len({len(values) for values in columns.values()}) > 1:
+            lengths = ", ".join(f"{name}: {len(values):,}" for name, values in columns.items())
+            raise InputError(f"Columns must have one length, a value for each row; got {lengths}.")
+        return columns
+
+    def states(self, codes: list[Integers]) -> Integers:
+        """State of each row from its code on each axis."""
+        state = np.zeros(len(codes[0]), dtype=np.int64)
+        for axis, known, code in zip(self.axes, self._known, codes, strict=True):
+            key = np.where((state < 0) | (code < 0), UNKNOWN, state * axis.size + code)
+            state = _places(known, key)
+        return state
+
+    def explain(self, table: Mapping[str, Any], row: int) -> str:
+        """Say why a row has no state; an empty text where it has one."""
+        names = [name for name in self.column_names if name in table]
+        one = self.read({name: _one(table[name], row) for name in names})
+        for axis in self.axes:
+            gone = [name for name in axis.columns if one[name].missing[0]]
+            if gone:
+                return f"{gone[0]!r} is missing"
+            if axis.codes(one)[0] < 0:
+                return axis.why(one, 0)
+        if self.encode(one)[0] >= 0:
+            return ""
+        parts = [axis.words(alone=False)[axis.codes(one)[0]] for axis in self.axes]
+        return f"the combination {', '.join(parts)} never occurred in the data"
+
+    def explain_many(self, table: Mapping[str, Any], rows: Integers) -> list[str]:
+        """Say why each of some rows has no state; rows that fail alike are looked at once."""
+        part = {name: values.take(rows) for name, values in self.read(table).items()}
+        codes = np.stack([axis.codes(part) for axis in self.axes], axis=1)
+        marks = np.stack([part[axis.columns[0]].distinct.codes for axis in self.axes], axis=1)
+        failing = codes < 0
+        at, fails = failing.argmax(axis=1), np.logical_or.reduce(failing, axis=1).tolist()
+        alike: dict[tuple[int, ...], str] = {}
+        reasons = []
+        for row, axis in enumerate(at.tolist()):
+            if not fails[row]:
+                key = (-1, *codes[row].tolist())
+            else:  # a cluster fails by any of its columns, so its rows are each looked at
+                key = (axis, int(marks[row, axis]), row if len(self.axes[axis].columns) > 1 else 0)
+            if key not in alike:
+                alike[key] = self.explain(part, row)
+            reasons.append(alike[key])
+        return reasons
+
+    @cached_property
+    def _known(self) -> list[Integers]:
+        """For each axis the keys (state so far, code) that occur: a state so far is a different beginning of a cell."""
+        known, state = [], np.zeros(len(self.cells), dtype=np.int64)
+        for axis, code in zip(self.axes, self.cells.T, strict=True):
+            keys, state = compact(state * axis.size + code, (int(state.max()) + 1) * axis.size)
+            known.append(keys)
+        return known
+
+    def to_json(self) -> dict[str, Any]:
+        """As a plain dict that JSON can hold."""
+        return {"version": VERSION, "axes": [axis.to_json() for axis in self.axes], "cells": self.cells.tolist()}
+
+    @classmethod
+    def from_json(cls, given: Any) -> Recipe:
+        """Read back what `to_json` wrote."""
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"A recipe must be an object with 'version', 'axes' and 'cells'; got {type(given).__name__}."
+            )
+        lacking = [name for name in ("version", "axes", "cells") if name not in given]
+        if lacking:
+            raise InputError(f"The recipe has no field {lacking[0]!r}; it needs 'version', 'axes' and 'cells'.")
+        if given["version"] != VERSION:
+            raise InputError(f"The recipe has version {given['version']!r}; this certeq reads version {VERSION}.")
+        if not isinstance(given["axes"], list | tuple):
+            raise InputError(f"The recipe's 'axes' must be a list; got {type(given['axes']).__name__}.")
+        axes = tuple(axis_from_json(axis, f"Axis {i + 1} of the recipe") for i, axis in enumerate(given["axes"]))
+        return cls(axes, _cells(given["cells"]))
+
+
+def _one(values: Any, row: int) -> Any:
+    """The given row alone, before anything is converted: a table may have many rows to explain."""
+    return values.take(np.array([row])) if isinstance(values, Column) else values[row : row + 1]
+
+
+def _cells(given: Any) -> Integers:
+    try:
+        cells = np.array(given)
+    except ValueError:
+        cells = np.array(0.5)
+    if cells.dtype.kind != "i":
+        raise InputError("The recipe's 'cells' must be lists of whole numbers, all of one length.")
+    return cells.astype(np.int64)
+
+
+def _places(known: Integers, key: Integers) -> Integers:
+    """Place of each key among the sorted known ones, UNKNOWN where it is none of them."""
+    top = int(known[-1])
+    if top < max(TABLE_LIMIT, 4 * len(key)):
+        place = np.full(top + 2, UNKNOWN, dtype=np.int64)  # the last entry answers -1 and whatever is too large
+        place[known] = np.arange(len(known))
+        return place[np.minimum(key, top + 1)]
+    at = np.minimum(np.searchsorted(known, key), len(known) - 1)
+    return np.where(known[at] == key, at, UNKNOWN)

@@ -1,1 +1,0 @@
-"""Evaluation: how good a policy is."""

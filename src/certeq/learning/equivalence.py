@@ -1,0 +1,124 @@
+"""Certainty equivalence: from counts to a model, and from the model to a plan as if it were true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from certeq.base.arrays import ArrayLike, Booleans, Floats, floats, within
+from certeq.base.errors import InputError
+from certeq.data.counts import Counts, as_counts
+from certeq.model.kernel import Kernel
+from certeq.model.unvisited import fill
+from certeq.planners import Plan, solve
+from certeq.regularizers import DEFAULT, Shrinkage, shrink
+
+
+@dataclass(frozen=True)
+class Model:
+    """An estimated, regularized MDP without its rewards."""
+
+    counts: Counts
+    shrinkage: Shrinkage  # weight and target as they were used
+    data: Kernel  # T_data, with a convention's rows where data are missing
+    transition: Kernel  # T_plan
+    allowed: Booleans  # (..., S, A): which actions the plan may choose
+    stranded: Booleans  # (..., S): states where none may be advised
+
+    def reward(self, table: Floats) -> Floats:
+        """Rewards ``(..., S, A)`` as the plan sees them.
+
+        In a stranded state any action may be taken, so each earns the mean; a regularizer that averages actions
+        averages what they earn as well.
+        """
+        if self.stranded.any():
+            table = np.where(self.stranded[..., None], table.mean(axis=-1, keepdims=True), table)
+        return self.shrinkage.mix_reward(table)
+
+
+def estimate(
+    counts: Counts | ArrayLike | Any,
+    discount: ArrayLike | None = None,
+    *,
+    regularizer: str = DEFAULT,
+    unvisited: str = "target",
+    min_visits: int = 1,
+    reward: ArrayLike | None = None,
+    engine: str = "auto",
+    **settings: Any,
+) -> Model:
+    """T_plan = (1 - w)·T_data + w·T_target, where a convention stands for the data of thin pairs.
+
+    A learned weight at a thin pair speaks of missing data, so a convention that was asked for replaces it; a constant
+    weight applies to every row alike. Rewards are needed by regularizers that look ahead to the plan.
+    """
+    table = as_counts(counts)
+    filled = fill(table, unvisited, min_visits)
+    shrinkage = shrink(
+        table, regularizer, discount=discount, reward=reward, allowed=filled.allowed, engine=engine, **settings
+    )
+    settled = unvisited == "target" and min_visits == 1  # the weight of a pair without visits is 1 as it is
+    if shrinkage.learned and not settled and filled.thin.any():
+        shrinkage = shrinkage.at(filled.thin, 1.0 if unvisited == "target" else 0.0)
+    transition = shrinkage.mix(filled.rows)
+    return Model(table, shrinkage, filled.rows, transition, filled.allowed, filled.stranded)
+
+
+def plan(
+    counts: Counts | ArrayLike | Any,
+    reward: ArrayLike,
+    discount: ArrayLike,
+    *,
+    regularizer: str = DEFAULT,
+    unvisited: str = "target",
+    min_visits: int = 1,
+    method: str = "auto",
+    tolerance: float = 1e-9,
+    max_iterations: int | None = None,
+    engine: str = "auto",
+    threads: int | None = None,
+    **settings: Any,
+) -> Plan:
+    """Estimate the transitions, regularize them, and plan as if the result were true.
+
+    Parameters
+    ----------
+    counts
+        `Counts`, or an integer array ``(..., S, A, S)``, or a sparse matrix ``(S * A, S)``.
+    reward, discount
+        ``(..., S, A)`` and ``(...)``; they broadcast with the counts, as do the settings of the regularizer.
+    regularizer, settings
+        A name in ``REGULARIZERS`` and what it takes: ``strength`` ε, ``planning_discount``, ``magnitude``, ``target``,
+        ``plug_in``, ``pseudo_count``.
+    unvisited, min_visits
+        What stands for a pair with fewer than ``min_visits`` visits: ``target``, ``uniform``, ``zero``, ``self_loop``,
+        ``average`` or ``exclude``; see `certeq.model.unvisited`.
+    method, tolerance, max_iterations, engine, threads
+        As for `certeq.solve`.
+
+    >>> from certeq import plan
+    >>> counts = [[[4, 0], [1, 3]], [[1, 3], [4, 0]]]
+    >>> plan(counts, [[0, 0], [1, 0]], 0.9, regularizer="uniform_prior", strength=0.2).policy
+    array([1, 0])
+    """
+    gamma = within("discount", discount, 0, 1)
+    rewards = floats("reward", reward)
+    table = as_counts(counts)
+    pairs = (table.n_states, table.n_actions)
+    if rewards.shape[-2:] != pairs:
+        raise InputError(f"Rewards need the shape (..., {pairs[0]}, {pairs[1]}), as the counts; got {rewards.shape}.")
+    how: dict[str, Any] = {"unvisited": unvisited, "min_visits": min_visits, "reward": rewards, "engine": engine}
+    model = estimate(table, gamma, regularizer=regularizer, **how, **settings)
+    return solve(
+        model.transition,
+        model.reward(rewards),
+        gamma,
+        allowed=model.allowed,
+        method=method,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        engine=engine,
+        threads=threads,
+    ).without_advice(model.stranded)

@@ -1,0 +1,173 @@
+"""An estimator in the manner of scikit-learn, which need not be installed.
+
+It clones, and it works in ``GridSearchCV`` with groups, so that the rows of one patient stay on one side of a split.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from certeq.base.arrays import Floats, Integers
+from certeq.base.errors import InputError
+from certeq.data.batch import ENDED
+from certeq.learning.learned import Learned, learn
+from certeq.learning.policy import Policy
+from certeq.model.kernel import entries
+from certeq.regularizers import DEFAULT
+
+ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "truncated")
+FLOOR = 1e-3  # share of a uniform guess mixed into predictions, so that one surprise does not make a score infinite
+
+
+class CertaintyEquivalence:
+    """Learn a policy from a table of logged decisions.
+
+    ``fit(X)`` takes anything `certeq.read` takes: a data frame, a dict of columns, a file; or a 2-D array, whose
+    columns then go by number. ``predict(X)`` gives the advised action for each row (None where there is no advice), and
+    ``score(X)`` how well the regularized model predicts the next states of other rows: the mean log-likelihood per
+    transition, with a uniform guess mixed in at weight 0.001. Parameters are those of `certeq.read` and `certeq.learn`;
+    ``settings`` is a dict for the regularizer.
+    """
+
+    def __init__(
+        self,
+        *,
+        discount: float = 0.99,
+        regularizer: str = DEFAULT,
+        settings: dict[str, Any] | None = None,
+        unvisited: str = "exclude",
+        min_visits: int = 1,
+        state: Any = None,
+        action: Any = None,
+        reward: Any = None,
+        next_state: Any = None,
+        episode: Any = None,
+        time: Any = None,
+        done: Any = None,
+        truncated: Any = None,
+        bins: Any = None,
+    ) -> None:
+        self.discount = discount
+        self.regularizer = regularizer
+        self.settings = settings
+        self.unvisited = unvisited
+        self.min_visits = min_visits
+        self.state = state
+        self.action = action
+        self.reward = reward
+        self.next_state = next_state
+        self.episode = episode
+        self.time = time
+        self.done = done
+        self.truncated = truncated
+        self.bins = bins
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name."""
+        return {name: getattr(self, name) for name in _parameters()}
+
+    def set_params(self, **parameters: Any) -> CertaintyEquivalence:
+        """Set parameters by name."""
+        for name, value in parameters.items():
+            if name not in _parameters():
+                raise InputError(f"CertaintyEquivalence has no parameter {name!r}; it has {', '.join(_parameters())}.")
+            setattr(self, name, value)
+        return self
+
+    def fit(self, X: Any, y: Any = None) -> CertaintyEquivalence:
+        """Read the rows and learn; ``y`` is ignored, since the rows hold actions and rewards."""
+        from certeq.data.reading import read
+
+        learned = learn(
+            read(_table(X), **self._columns(), bins=self.bins),
+            discount=self.discount,
+            regularizer=self.regularizer,
+            unvisited=self.unvisited,
+            min_visits=self.min_visits,
+            **(self.settings or {}),
+        )
+        self.learned_: Learned = learned
+        self.policy_: Policy = learned.policy
+        self.counts_ = learned.counts
+        self.weight_ = learned.shrinkage.weight
+        self.transition_ = learned.model.transition
+        self.value_ = learned.plan.values
+        self.states_ = learned.policy.state_names
+        self.actions_ = learned.policy.action_names
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Advised action of each row, by name; None where there is no advice."""
+        self._check_fitted()
+        return np.array(self.policy_.act(_table(X)), dtype=object)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of the next states of other rows under the regularized model; larger is better.
+
+        A transition with a state or action that was never seen is predicted by a uniform guess.
+        """
+        from certeq.data.reading import UNRELATED, related
+
+        self._check_fitted()
+        s, a, following = related(_table(X), self.learned_.batch, **self._columns())
+        seen = (s >= 0) & (a >= 0) & (following != UNRELATED)
+        chance = np.zeros(len(s))
+        chance[seen] = self._chances(s[seen], a[seen], following[seen])
+        outcomes = self.counts_.n_states + 1  # one more for an ending
+        return float(np.log((1 - FLOOR) * chance + FLOOR / outcomes).mean())
+
+    def _chances(self, state: Integers, action: Integers, following: Integers) -> Floats:
+        """Chance of each transition under the regularized model, looked up without writing the model out."""
+        pairs = self.counts_.n_states, self.counts_.n_actions
+        goes_on = np.broadcast_to(self.transition_.mass(), pairs)[state, action]
+        chance = entries(self.transition_, state, action, np.maximum(following, 0))
+        ends = np.maximum(1 - goes_on, 0)
+        if self.counts_.ended is None:  # what a zero target takes away is no prediction that the episode ends
+            chance, ends = chance / np.maximum(np.minimum(goes_on, 1), 1e-300), np.zeros_like(ends)
+        return np.where(following == ENDED, ends, chance)
+
+    def _columns(self) -> dict[str, Any]:
+        return {role: _column_names(getattr(self, role)) for role in ROLES}
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise InputError("This CertaintyEquivalence is not fitted yet: call fit first.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether fit was called, for scikit-learn."""
+        return hasattr(self, "policy_")
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn may expect of this estimator."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        inputs = InputTags(two_d_array=False, string=True, categorical=True, allow_nan=True)
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=inputs, no_validation=True)
+
+    def __repr__(self) -> str:
+        usual = inspect.signature(type(self).__init__).parameters
+        said = [f"{k}={v!r}" for k, v in self.get_params().items() if v != usual[k].default]
+        return f"CertaintyEquivalence({', '.join(said)})"
+
+
+def _parameters() -> list[str]:
+    return list(inspect.signature(CertaintyEquivalence.__init__).parameters)[1:]
+
+
+def _table(X: Any) -> Any:
+    """Give the columns of a plain array their numbers as names."""
+    if isinstance(X, np.ndarray):
+        if X.ndim != 2:
+            raise InputError(f"An array of rows needs two dimensions; got {X.ndim}.")
+        return {str(i): X[:, i] for i in range(X.shape[1])}
+    return X
+
+
+def _column_names(column: Any) -> Any:
+    """Column numbers, where an array was given, are names."""
+    if isinstance(column, list | tuple):
+        return [_column_names(one) for one in column]
+    return str(column) if isinstance(column, int | np.integer) and not isinstance(column, bool) else column

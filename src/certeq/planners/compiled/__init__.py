@@ -1,0 +1,114 @@
+"""The way from `solve` to the compiled kernels: when they pay, and how they are called."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from certeq.base.arrays import Floats, Integers
+from certeq.model.kernel import Mixture, check_rows, is_sparse
+from certeq.planners.backup import value_policy
+from certeq.planners.policy_iteration import policy_iteration
+from certeq.planners.problem import Problem, Solution
+
+if TYPE_CHECKING:
+    from certeq.planners.compiled.operands import Operands
+
+SMALL = 32  # states; up to here eight MDPs fit side by side in the cache
+WORTH = 3e5  # MDPs times states squared, about 50 ms of NumPy: below it nobody should wait for a compiler
+
+
+def pays(problem: Problem) -> bool:
+    """Whether the work is dense and large enough for a compiled kernel."""
+    return not is_sparse(problem.model) and worth(problem.batch, problem.n_states)
+
+
+def worth(batch: tuple[int, ...], n_states: int) -> bool:
+    """Whether that many MDPs of that size take NumPy long enough."""
+    return prod(batch) * n_states**2 > WORTH
+
+
+def plan(problem: Problem, tolerance: float, max_iterations: int, threads: int | None) -> Solution:
+    """Policy iteration in compiled code: exact for small MDPs, certified to ``tolerance`` for larger ones."""
+    from certeq.base import threads as pool
+    from certeq.planners.compiled.medium import plan_medium
+    from certeq.planners.compiled.operands import operands
+    from certeq.planners.compiled.small import plan_small
+
+    rows, weight, target = mixture(problem)
+    work = operands(rows, weight, target, problem.reward, problem.discount, problem.allowed)
+    K, L, S = work.chains, work.steps, problem.n_states
+    policy = np.empty((K, L, S), dtype=np.int64)
+    values, residual = np.empty((K, L, S)), np.empty((K, L))
+    iterations = np.empty((K, L), dtype=np.int64)
+    kernel, grain = (plan_small, 64) if S <= SMALL else (plan_medium, 1)
+    faults = pool.run(
+        kernel, K, *work.arrays, tolerance, max_iterations, policy, values, iterations, residual,
+        grain=grain, threads=threads,
+    )  # fmt: skip
+    if any(fault >= 0 for fault in faults):
+        check_rows(rows)  # this raises, unless the row is only a rounding error away from being right
+        return policy_iteration(problem, tolerance, max_iterations)
+    batch = work.batch
+    return Solution(
+        policy.reshape(*batch, S),
+        values.reshape(*batch, S),
+        np.minimum(iterations, max_iterations).reshape(batch),
+        residual.reshape(batch),
+        iterations.reshape(batch) <= max_iterations,
+    )
+
+
+def evaluate(problem: Problem, policy: Integers, threads: int | None) -> Floats:
+    """Value of deterministic policies ``(..., S)`` in dense MDPs, ``(..., S)``."""
+    from certeq.base import threads as pool
+    from certeq.planners.compiled.operands import operands
+    from certeq.planners.compiled.small import evaluate_small
+
+    batch = np.broadcast_shapes(problem.batch, policy.shape[:-1])
+    S = problem.n_states
+    rows = _full(problem.model.dense(), S, problem.n_actions)
+    axes = np.zeros((*batch, 1, 1))  # in place of weights, which a written-out model has not: the axes of the policies
+    work = operands(rows, axes, np.zeros((1, 1, S)), problem.reward, problem.discount, np.ones((1, 1), dtype=bool))
+    chosen = np.broadcast_to(policy, (*batch, S)).reshape(work.chains, work.steps, S)
+    values = np.empty((work.chains, work.steps, S))
+    if S > SMALL:
+        _evaluate_medium(work, chosen, values, threads)
+        return values.reshape(*batch, S)
+    arrays = (work.rows, work.rows_of, work.reward, work.reward_of, work.discount, work.discount_of)
+    faults = pool.run(evaluate_small, work.chains, *arrays, chosen, values, grain=64, threads=threads)
+    if any(fault >= 0 for fault in faults):
+        check_rows(rows)
+        return value_policy(problem.model, problem.reward, problem.discount, policy)
+    return values.reshape(*batch, S)
+
+
+def _evaluate_medium(work: Operands, policy: Integers, values: Floats, threads: int | None) -> None:
+    """Fill in the values of larger MDPs, each policy for itself, so that none depends on what else is in the batch."""
+    from certeq.base import threads as pool
+    from certeq.planners.compiled.medium import evaluate_medium
+
+    K, L, S = values.shape
+    zero = np.zeros((K * L, 1), dtype=np.int64)
+    pool.run(
+        evaluate_medium, K * L, work.rows, np.repeat(work.rows_of, L), np.zeros((1, *work.rows.shape[1:3])), zero,
+        np.zeros((1, 1, 1, S)), zero[:, 0].copy(), work.reward, work.reward_of.reshape(-1, 1), work.discount,
+        work.discount_of.reshape(-1, 1), policy.astype(np.int32).reshape(-1, 1, S), 1e-12,
+        values.reshape(-1, 1, S), np.empty((K * L, 1)), threads=threads,
+    )  # fmt: skip
+
+
+def mixture(problem: Problem) -> tuple[Floats, Floats, Floats]:
+    """Data rows, weights and target rows of the model, in the shapes that the kernels take."""
+    S, A = problem.n_states, problem.n_actions
+    model = problem.model
+    if isinstance(model, Mixture):
+        weight = np.broadcast_to(model.weight, (*model.weight.shape[:-2], S, A))
+        return _full(model.data.dense(), S, A), weight, model.target.dense()
+    return _full(model.dense(), S, A), np.zeros((S, A)), np.zeros((1, 1, S))
+
+
+def _full(rows: Floats, S: int, A: int) -> Floats:
+    return rows if rows.shape[-3:-1] == (S, A) else np.broadcast_to(rows, (*rows.shape[:-3], S, A, S))

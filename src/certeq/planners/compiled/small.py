@@ -1,0 +1,416 @@
+"""Policy iteration for many small MDPs, eight at a time.
+
+Eight chains sit side by side in the lanes of vector registers (see ``lanes``). Each policy is evaluated exactly by
+elimination: the rows of I - γP are diagonally dominant, so no pivoting is needed and all eight go through the same
+steps. A few value-iteration sweeps give the first policy; after that, each step of a chain starts from the plan of the
+step before. The regularized rows (1 - w)·data + w·target exist only inside the system that is being solved.
+
+All that a block of eight needs stands in one array ``w``, and `Places` tells where: it stays in the nearest cache, and
+passing one array around costs little, where each of fifteen would be reference counted at every call.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from certeq.base.lanes import (
+    WIDTH,
+    fill,
+    gather,
+    larger,
+    largest,
+    load,
+    minus,
+    plus,
+    prefetch,
+    room,
+    smaller,
+    store,
+    where_equal,
+    where_greater,
+)
+
+START_SWEEPS = 3  # value-iteration sweeps before the first policy is evaluated
+TIE, ROUNDING = 1e-10, 1e-13  # as in certeq.planners.backup: what counts as a tie
+MASS_TOLERANCE = 1e-9  # as in certeq.model.kernel
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+
+
+class Places(NamedTuple):
+    """Sizes, and where each table begins in the workspace, counted in groups of eight lanes."""
+
+    S: int
+    A: int
+    N: int  # S, or S + 1 if that is even
+    GS: int  # the target has GS x GA rows; none at all if they are zero
+    GA: int
+    T: int  # (S, A, S) data rows
+    G: int  # (GS, GA, S) target rows
+    weight: int  # (S, A)
+    R: int  # (S, A), minus infinity where an action is not allowed
+    Q: int  # (S, A)
+    F: int  # (GS, GA): expected value after each target row
+    B: int  # (S,): best Q
+    P: int  # (S,): policy, as floats
+    L: int  # (S,): lowest tied actions, likewise
+    V: int  # (N,)
+    M: int  # (N, N + 1): a linear system, right-hand side last
+    discount: int
+    end: int
+
+
+@_compile
+def _places(S: int, A: int, GS: int, GA: int) -> Places:
+    pairs, targets, N = S * A, GS * GA, S + S % 2
+    G = pairs * S
+    weight = G + targets * S
+    R, Q, F = weight + pairs, weight + 2 * pairs, weight + 3 * pairs
+    B, P, L, V = F + targets, F + targets + S, F + targets + 2 * S, F + targets + 3 * S
+    M = V + N
+    discount = M + N * (N + 1)
+    return Places(S, A, N, GS, GA, 0, G, weight, R, Q, F, B, P, L, V, M, discount, discount + 1)
+
+
+@_compile
+def _fetch(first: int, stop: int, step: int, source: Any, of: Any, held: Any, w: Any, at: int) -> bool:
+    """Put the lines of eight chains into their lanes, unless they are there, and tell whether that changed anything.
+
+    ``held`` remembers which lines are there. Past the last chain, lanes repeat it.
+    """
+    changed = False
+    for lane in range(WIDTH):
+        line = of[min(first + lane, stop - 1), step]
+        changed |= held[lane] != line
+        held[lane] = line
+    if changed:
+        gather(source, held, w, at)
+    return changed
+
+
+@_compile
+def _ask_ahead(first: int, stop: int, half: int, source: Any, of: Any) -> None:
+    """Ask for half of the lines that the next block will fetch, while this one is worked on."""
+    for lane in range(half * WIDTH // 2, (half + 1) * WIDTH // 2):
+        prefetch(source, of[min(first + WIDTH + lane, stop - 1), 0])
+
+
+@_compile
+def _rows_are_good(w: Any, at: Places) -> bool:
+    """Check, while the rows are in cache, that all are probabilities that sum to at most one. NaN fails."""
+    zero, one = fill(0.0), fill(1.0)
+    limit = fill(1.0 + 1.001 * MASS_TOLERANCE)  # a little more than `check_rows`, which has to find what is wrong
+    bad = zero
+    for row in range(at.S * at.A):
+        mass, least = zero, zero
+        for j in range(at.S):
+            p = load(w, at.T + row * at.S + j)
+            mass = mass + p
+            least = smaller(p, least)
+        bad = where_greater(zero, least, one, bad)
+        bad = where_greater(limit, mass, bad, one)
+    return largest(bad) == 0.0
+
+
+@_compile
+def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
+    """``out`` = rows times V; four rows at a time, so that each value is read once for all four."""
+    fours = count - count % 4
+    for i in range(0, fours, 4):
+        first = rows + i * S
+        a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+        for j in range(S):
+            v = load(w, V + j)
+            a = plus(a, load(w, first + j), v)
+            b = plus(b, load(w, first + S + j), v)
+            c = plus(c, load(w, first + 2 * S + j), v)
+            d = plus(d, load(w, first + 3 * S + j), v)
+        store(w, out + i, a)
+        store(w, out + i + 1, b)
+        store(w, out + i + 2, c)
+        store(w, out + i + 3, d)
+    for i in range(fours, count):
+        a = fill(0.0)
+        for j in range(S):
+            a = plus(a, load(w, rows + i * S + j), load(w, V + j))
+        store(w, out + i, a)
+
+
+@_compile
+def _backup(w: Any, at: Places, V: int) -> None:
+    """Back the values that stand at V up into Q and its best B."""
+    S, A, GS, GA = at.S, at.A, at.GS, at.GA
+    discount, other = load(w, at.discount), fill(0.0)
+    _expect(w, at.T, V, at.Q, S * A, S)
+    _expect(w, at.G, V, at.F, GS * GA, S)
+    for s in range(S):
+        best = fill(-np.inf)
+        for a in range(A):
+            pair = s * A + a
+            if GS > 0:
+                other = load(w, at.F + (s if GS > 1 else 0) * GA + (a if GA > 1 else 0))
+            future = load(w, at.Q + pair)
+            future = plus(future, load(w, at.weight + pair), other - future)
+            q = plus(load(w, at.R + pair), discount, future)
+            store(w, at.Q + pair, q)
+            best = larger(q, best)
+        store(w, at.B + s, best)
+
+
+@_compile
+def _choose(w: Any, at: Places) -> Any:
+    """Improve the policy P by Q, and note the lowest tied actions, L. Returns the lanes in which P changed (1 or 0).
+
+    P leaves an action only for one that is better by more than rounding, so that the iteration must end.
+    """
+    S, A = at.S, at.A
+    zero, one, never = fill(0.0), fill(1.0), fill(-np.inf)
+    low, high = fill(np.inf), never
+    for pair in range(S * A):
+        q = load(w, at.Q + pair)
+        high = larger(q, high)
+        low = smaller(where_greater(q, never, q, fill(np.inf)), low)  # what is not allowed has no say
+    rounding = fill(ROUNDING) * larger(high, zero - low)  # the larger of |low| and |high|
+    tie = plus(rounding, fill(TIE), high - low)
+    changed = zero
+    for s in range(S):
+        best, old = load(w, at.B + s), load(w, at.P + s)
+        new, lowest, held = old, old, never
+        for a in range(A - 1, -1, -1):
+            q, number = load(w, at.Q + s * A + a), fill(float(a))
+            new = where_greater(best - rounding, q, new, number)
+            lowest = where_greater(best - tie, q, lowest, number)
+            held = where_equal(old, number, q, held)
+        new = where_greater(best - rounding, held, new, old)
+        changed = where_equal(new, old, changed, one)
+        store(w, at.P + s, new)
+        store(w, at.L + s, lowest)
+    return changed
+
+
+@_compile
+def _write_system(w: Any, at: Places) -> None:
+    """M = I - γP_π and, as last column, R_π. If S is odd, one more line and column say that nothing is nothing."""
+    S, A, N, GS, GA = at.S, at.A, at.N, at.GS, at.GA
+    zero, one, discount = fill(0.0), fill(1.0), load(w, at.discount)
+    for s in range(S):
+        action, row, first = load(w, at.P + s), at.M + s * (N + 1), s * A
+        weight, gain = load(w, at.weight + first), load(w, at.R + first)
+        for a in range(1, A):
+            number = fill(float(a))
+            weight = where_equal(action, number, load(w, at.weight + first + a), weight)
+            gain = where_equal(action, number, load(w, at.R + first + a), gain)
+        keep, pull = discount * (weight - one), zero - discount * weight
+        line, shared = at.T + first * S, at.G + (s if GS > 1 else 0) * GA * S
+        for j in range(S):  # two actions at once; where there is only one, what follows it is read and not taken
+            entry = keep * where_equal(action, one, load(w, line + S + j), load(w, line + j))
+            if GA == 1:
+                entry = plus(entry, pull, load(w, shared + j))
+            store(w, row + j, entry)
+        for a in range(2, A):
+            number = fill(float(a))
+            for j in range(S):
+                entry = keep * load(w, line + a * S + j)
+                if GA == 1:
+                    entry = plus(entry, pull, load(w, shared + j))
+                store(w, row + j, where_equal(action, number, entry, load(w, row + j)))
+        for a in range(GA if GA > 1 else 0):
+            factor = where_equal(action, fill(float(a)), pull, zero)
+            for j in range(S):
+                store(w, row + j, plus(load(w, row + j), factor, load(w, shared + a * S + j)))
+        store(w, row + s, load(w, row + s) + one)
+        store(w, row + S, zero)
+        store(w, row + N, gain)
+    if N > S:
+        for j in range(N + 1):
+            store(w, at.M + S * (N + 1) + j, one if j == S else zero)
+
+
+@_compile
+def _solve_system(w: Any, at: Places) -> None:
+    """V = solution of M by elimination in blocks of 2 x 2, which takes half the reading, writing and dividing."""
+    N, M, V = at.N, at.M, at.V
+    C = N + 1
+    for k in range(0, N, 2):
+        upper, lower = M + k * C, M + (k + 1) * C
+        a, b = load(w, upper + k), load(w, upper + k + 1)
+        c, d = load(w, lower + k), load(w, lower + k + 1)
+        scale = fill(1.0) / minus(a * d, b, c)
+        a, b, c, d = scale * d, fill(0.0) - scale * b, fill(0.0) - scale * c, scale * a  # the inverse, kept in place
+        store(w, upper + k, a)
+        store(w, upper + k + 1, b)
+        store(w, lower + k, c)
+        store(w, lower + k + 1, d)
+        for i in range(k + 2, N, 2):
+            here, there = M + i * C, M + (i + 1) * C
+            x, y = load(w, here + k), load(w, here + k + 1)
+            here_upper, here_lower = plus(x * a, y, c), plus(x * b, y, d)
+            x, y = load(w, there + k), load(w, there + k + 1)
+            there_upper, there_lower = plus(x * a, y, c), plus(x * b, y, d)
+            for j in range(k + 2, C):
+                x, y = load(w, upper + j), load(w, lower + j)
+                store(w, here + j, minus(minus(load(w, here + j), here_upper, x), here_lower, y))
+                store(w, there + j, minus(minus(load(w, there + j), there_upper, x), there_lower, y))
+    for k in range(N - 2, -1, -2):
+        upper, lower = M + k * C, M + (k + 1) * C
+        x, y = load(w, upper + N), load(w, lower + N)
+        for j in range(k + 2, N):
+            v = load(w, V + j)
+            x = minus(x, load(w, upper + j), v)
+            y = minus(y, load(w, lower + j), v)
+        store(w, V + k, plus(load(w, upper + k) * x, load(w, upper + k + 1), y))
+        store(w, V + k + 1, plus(load(w, lower + k) * x, load(w, lower + k + 1), y))
+
+
+@_compile
+def _start(w: Any, at: Places) -> None:
+    """First policy: value iteration from the best immediate rewards."""
+    for s in range(at.S):
+        best = fill(-np.inf)
+        for a in range(at.A):
+            best = larger(load(w, at.R + s * at.A + a), best)
+        store(w, at.B + s, best)
+        store(w, at.P + s, fill(0.0))
+    for _ in range(START_SWEEPS):
+        _backup(w, at, at.B)
+    _choose(w, at)
+
+
+@_compile
+def _residual(w: Any, at: Places) -> Any:
+    """Largest |B - V|."""
+    worst = fill(0.0)
+    for s in range(at.S):
+        difference = load(w, at.B + s) - load(w, at.V + s)
+        worst = larger(larger(difference, fill(0.0) - difference), worst)
+    return worst
+
+
+@_compile
+def plan_small(
+    start: int,
+    stop: int,
+    rows: Any,
+    rows_of: Any,
+    weight: Any,
+    weight_of: Any,
+    target: Any,
+    target_of: Any,
+    reward: Any,
+    reward_of: Any,
+    discount: Any,
+    discount_of: Any,
+    allowed: Any,
+    allowed_of: Any,
+    tolerance: float,
+    max_iterations: int,
+    policy: Any,
+    values: Any,
+    iterations: Any,
+    residual: Any,
+) -> int:
+    """Plan for the chains in [start, stop). Returns the first block with a bad transition row, or -1.
+
+    ``tolerance`` has no part here: the elimination is exact. It is there so that all planning kernels are called alike.
+    """
+    S, A, steps = rows.shape[1], rows.shape[2], weight_of.shape[1]
+    GS, GA = (target.shape[1], target.shape[2]) if target.any() else (0, 0)
+    flat_rows, flat_target = rows.reshape(rows.shape[0], -1), target.reshape(target.shape[0], -1)
+    flat_weight, flat_reward = weight.reshape(weight.shape[0], -1), reward.reshape(reward.shape[0], -1)
+    flat_discount, flat_allowed = discount.reshape(-1, 1), allowed.reshape(allowed.shape[0], -1)
+    rows_of, target_of = rows_of.reshape(-1, 1), target_of.reshape(-1, 1)
+    all_allowed = allowed.all()
+    at = _places(S, A, GS, GA)
+    w, answer = room(at.end), room(2)
+    held = np.full((5, WIDTH), -1)
+    for first in range(start, stop, WIDTH):
+        if _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, at.T) and not _rows_are_good(w, at):
+            return first
+        if GS > 0:
+            _fetch(first, stop, 0, flat_target, target_of, held[1], w, at.G)
+        for step in range(steps):
+            _fetch(first, stop, step, flat_weight, weight_of, held[2], w, at.weight)
+            _fetch(first, stop, step, flat_discount, discount_of, held[3], w, at.discount)
+            _fetch(first, stop, step, flat_reward, reward_of, held[4], w, at.R)
+            if not all_allowed:
+                held[4] = -1  # the rewards do not stay as they are
+                for lane in range(WIDTH):
+                    may = flat_allowed[allowed_of[min(first + lane, stop - 1)]]
+                    for pair in range(S * A):
+                        if not may[pair]:
+                            w[(at.R + pair) * WIDTH + lane] = -np.inf
+            if step == 0:
+                _ask_ahead(first, stop, 0, flat_rows, rows_of)
+                _start(w, at)
+                _ask_ahead(first, stop, 1, flat_rows, rows_of)
+            else:  # one sweep from the values of the step before saves many an evaluation
+                _backup(w, at, at.V)
+                _choose(w, at)
+            rounds = fill(1.0)
+            for iteration in range(max_iterations):
+                _write_system(w, at)
+                _solve_system(w, at)
+                _backup(w, at, at.V)
+                changed = _choose(w, at)
+                rounds = where_equal(changed, fill(1.0), fill(iteration + 2.0), rounds)
+                if largest(changed) == 0.0:
+                    break
+            store(answer, 0, rounds)
+            store(answer, 1, _residual(w, at))
+            for lane in range(min(WIDTH, stop - first)):
+                for s in range(S):
+                    policy[first + lane, step, s] = np.int32(w[(at.L + s) * WIDTH + lane])
+                    values[first + lane, step, s] = w[(at.V + s) * WIDTH + lane]
+                iterations[first + lane, step] = np.int64(answer[lane])
+                residual[first + lane, step] = answer[WIDTH + lane]
+    return -1
+
+
+@_compile
+def evaluate_small(
+    start: int,
+    stop: int,
+    rows: Any,
+    rows_of: Any,
+    reward: Any,
+    reward_of: Any,
+    discount: Any,
+    discount_of: Any,
+    policy: Any,
+    values: Any,
+) -> int:
+    """Value of ``policy`` (K, L, S) for the chains in [start, stop); one that stays along a chain is solved once."""
+    S, A, steps = rows.shape[1], rows.shape[2], reward_of.shape[1]
+    flat_rows, flat_reward = rows.reshape(rows.shape[0], -1), reward.reshape(reward.shape[0], -1)
+    flat_discount, rows_of = discount.reshape(-1, 1), rows_of.reshape(-1, 1)
+    at = _places(S, A, 0, 0)
+    w = room(at.end)
+    w[:] = 0.0  # weights among others
+    held = np.full((3, WIDTH), -1)
+    for first in range(start, stop, WIDTH):
+        moved = _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, at.T)
+        if moved and not _rows_are_good(w, at):
+            return first
+        _ask_ahead(first, stop, 0, flat_rows, rows_of)
+        for step in range(steps):
+            moved |= _fetch(first, stop, step, flat_reward, reward_of, held[1], w, at.R)
+            moved |= _fetch(first, stop, step, flat_discount, discount_of, held[2], w, at.discount)
+            for lane in range(WIDTH):
+                chain = min(first + lane, stop - 1)
+                for s in range(S):
+                    place, action = (at.P + s) * WIDTH + lane, float(policy[chain, step, s])
+                    moved |= w[place] != action
+                    w[place] = action
+            if moved:
+                _write_system(w, at)
+                _solve_system(w, at)
+                moved = False
+            if step == 0:
+                _ask_ahead(first, stop, 1, flat_rows, rows_of)
+            for lane in range(min(WIDTH, stop - first)):
+                for s in range(S):
+                    values[first + lane, step, s] = w[(at.V + s) * WIDTH + lane]
+    return -1

@@ -1,0 +1,55 @@
+"""The way from `solve` and `evaluate` to the compiled passes for large sparse models, and when they pay."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from certeq.base.arrays import Floats
+from certeq.model.kernel import Kernel, Mixture, SparseRows
+from certeq.planners.problem import Problem, Solution
+from certeq.planners.progress import Watch
+
+NAME = "inexact_policy_iteration"
+WORTH = 100_000  # entries: below, SciPy is done before a compiler or its cache would be
+ENDLESS = 1e-10  # a contraction closer to one than this gives no bound
+RANGE = 1e-20, 1e20  # sizes of rewards that single precision can work on
+TOLERANCE = 1e-12  # of values that are to be as exact as can be
+PASSES = 1000  # at most, when a policy is evaluated
+
+
+def able(problem: Problem) -> bool:
+    """Whether it is one sparse model in which every step contracts."""
+    if problem.batch or not isinstance(data_rows(problem.model), SparseRows):
+        return False
+    discount = float(problem.discount)
+    if 1 - discount <= ENDLESS and 1 - discount * float(problem.model.mass().max()) <= ENDLESS:
+        return False
+    largest = max(float(problem.reward.max()), -float(problem.reward.min()))
+    return largest == 0 or RANGE[0] < largest < RANGE[1]
+
+
+def pays(problem: Problem) -> bool:
+    """Whether it is also large enough."""
+    data = data_rows(problem.model)
+    return isinstance(data, SparseRows) and data.matrix.nnz >= WORTH and able(problem)
+
+
+def data_rows(model: Kernel) -> Kernel:
+    """The rows that everything else is mixed into."""
+    return data_rows(model.data) if isinstance(model, Mixture) else model
+
+
+def plan(problem: Problem, tolerance: float, max_iterations: int, watch: Watch, threads: int | None) -> Solution:
+    """Plan in a large sparse model."""
+    from certeq.planners.sparse.iteration import inexact_policy_iteration
+
+    return inexact_policy_iteration(problem, tolerance, max_iterations, watch, threads)
+
+
+def evaluate(problem: Problem, probabilities: Floats, threads: int | None) -> Floats:
+    """Value ``(S,)`` of a policy ``(S, A)`` in a large sparse model."""
+    from certeq.planners.sparse.iteration import inexact_policy_iteration
+
+    taken = problem._replace(allowed=np.asarray(probabilities > 0))
+    follow = probabilities if taken.allowed.sum() > problem.n_states else None  # one action is the best of one
+    return inexact_policy_iteration(taken, TOLERANCE, PASSES, Watch(), threads, follow).values

@@ -1,0 +1,195 @@
+"""What a policy's own rows say about a correction of its values, roughly.
+
+The values of a policy whose rows, times the discount, are P are off by d where (I - P) d = r, the residual. Sweeps add
+up d = r + P r + P² r + ...; where they mix slowly, BiCGStab gets there in far fewer steps. Neither need be precise: the
+next full pass over the model sees what is left, and asks again. So the rows are copied in single precision. The vectors
+are not: BiCGStab needs their digits, and loses its way without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite, log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certeq.base.arrays import Floats
+from certeq.base.threads import Crew
+from certeq.model.kernel import Rows
+from certeq.planners.backup import policy_operator
+from certeq.planners.sparse import kernels as sparse
+from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, Table
+
+Singles = NDArray[np.float32]
+Actions = NDArray[np.uint32]
+
+TRIAL = 3  # sweeps before it is judged how fast they mix
+SWEEPS = 12  # sweeping goes on if at most this many more sweeps are expected
+PARTIAL = 100  # sweeps at most
+STEPS = 5000  # of BiCGStab at most
+FAILURES = 3  # of BiCGStab, after which it is not tried again
+LOST = 1e8  # times the residual it began with: BiCGStab will not come back from there
+LIGHT = 128  # blocks: passes over mere vectors are worth several threads from here on
+NOBODY = 2**32 - 1  # an action that nobody takes
+ALL = Table(np.ones(1), 0, 0)
+
+
+class Part(NamedTuple):
+    """A share of the model: rows that count with ``base + slope * weight``."""
+
+    rows: Lines | Rows
+    weight: Table
+    base: float
+    slope: float
+
+
+class Choice(NamedTuple):
+    """An action for each state, and the probability with which it is taken."""
+
+    policy: Actions
+    share: Table
+
+
+class Follower:
+    """The rows of the policy that is followed, and how to solve with them.
+
+    ``averaging`` says that the policy is stochastic: it is given as several choices. ``contraction`` is γ mass.
+    """
+
+    def __init__(
+        self,
+        parts: list[Part],
+        S: int,
+        A: int,
+        discount: float,
+        contraction: float,
+        averaging: bool,
+        crew: Crew,
+    ) -> None:
+        self.parts, self.discount, self.contraction, self.crew = parts, discount, contraction, crew
+        self.blocks = -(-S // BLOCK)
+        self.notes = np.zeros((self.blocks, 3))
+        self.slots = self._slots(S, A, averaging)
+        size = int(self.slots[-1])
+        self.room: tuple[Actions, Singles] = np.empty(size, dtype=np.uint32), np.empty(size, dtype=np.float32)
+        self.lengths = np.zeros(S, dtype=np.uint32)
+        self.before = np.full(S, NOBODY, dtype=np.uint32)  # whose rows were copied
+        self.vectors = [np.empty(S) for _ in range(7)]  # pages that are never touched cost nothing
+        self.slow = False  # whether sweeps were seen to mix slowly
+        self.failures = 0  # of BiCGStab
+
+    def _slots(self, S: int, A: int, averaging: bool) -> NDArray[np.unsignedinteger]:
+        slots = np.zeros(S + 1, dtype=np.uint64)
+        for part in self.parts:
+            if isinstance(part.rows, Lines):
+                self.crew.run(sparse.add_room, self.blocks, part.rows, A, averaging, slots[1:], grain=LIGHT)
+        np.cumsum(slots, out=slots)
+        return slots.astype(np.uint32) if slots[-1] < 2**32 else slots
+
+    def take(self, choices: list[Choice]) -> None:
+        """Copy the rows of a policy; of several choices, the average."""
+        first = True
+        for part in self.parts:
+            for choice in choices:
+                if isinstance(part.rows, Lines):
+                    factors = self.discount * part.base, self.discount * part.slope
+                    what = part.rows, part.weight, *factors, choice.share, choice.policy, self.before, first
+                    self.crew.run(sparse.copy_rows, self.blocks, *what, self.slots, self.lengths, *self.room)
+                    first = False
+        self.before[:] = choices[0].policy if len(choices) == 1 else NOBODY
+        amount = np.zeros(len(self.lengths))
+        self.shared: Floats | None = None  # a target row that all states share
+        self.others: list[tuple[Floats, Callable[[Floats], Floats]]] = []  # amounts of further dense rows
+        for part in self.parts:
+            if isinstance(part.rows, Rows) and part.rows.shape[:2] == (1, 1) and self.shared is None:
+                self.shared = part.rows.array[0, 0]
+                self._add_amounts(part, choices, amount)
+            elif isinstance(part.rows, Rows):
+                for choice in choices:
+                    much = np.zeros_like(amount)
+                    self._add_amounts(part, [choice], much)
+                    self.others.append((much, policy_operator(part.rows, choice.policy.astype(np.int64))))
+        self.followed = Followed(self.slots, self.lengths, *self.room, amount)
+
+    def _add_amounts(self, part: Part, choices: list[Choice], amount: Any) -> None:
+        for policy, share in choices:
+            what = part.weight, self.discount * part.slope, share, policy
+            self.crew.run(sparse.add_amounts, self.blocks, *what, amount, grain=LIGHT)
+
+    def _targets(self, x: Floats) -> tuple[float, Floats, int]:
+        """What the dense target rows expect of x: the shared one, the others by state, and the step between states."""
+        pull = 0.0 if self.shared is None else float(self.shared @ x)
+        if not self.others:
+            return pull, np.zeros(1), 0
+        extra = np.zeros(len(x))
+        for amount, expect in self.others:
+            extra += amount * expect(x)
+        return pull, extra, 1
+
+    def _sizes(self, even: bool) -> tuple[float, float]:
+        """Size of a vector whose least and greatest entries are noted, and the constant that may be taken off it."""
+        low, high = float(self.notes[:, 0].min()), float(self.notes[:, 1].max())
+        middle = (low + high) / 2 if even else 0.0
+        return max(high - middle, middle - low), middle
+
+    def correct(self, residual: Floats, goal: float, even: bool) -> Floats:
+        """Solve roughly: until the part ``goal`` of the residual, whose largest entry is 1, is left, if that can be.
+
+        If ``even``, all rows have the same mass, and constants do not matter.
+        """
+        x, y, total, *scratch = self.vectors
+        x[:] = total[:] = residual
+        size, rate, done, failed = 1.0, 1.0, 0, self.failures >= FAILURES
+        while size * rate > goal and done < PARTIAL:  # what is left is the next term of the sum
+            if self.slow and not failed:
+                failed = not self._bicgstab(x, y, total, scratch, goal, even)
+                if not failed:
+                    break
+                self.failures += 1
+            self.crew.run(sparse.follow, self.blocks, self.followed, *self._targets(x), x, y, total, self.notes)
+            left, middle = self._sizes(even)
+            if middle:
+                y -= middle
+            x, y, size, rate, done = y, x, left, left / size, done + 1
+            self.slow |= done >= TRIAL and size > goal and _many(goal / size, rate)
+        self.vectors = [x, y, total, *scratch]
+        return total
+
+    def _bicgstab(self, r: Floats, t: Floats, total: Floats, scratch: list[Floats], goal: float, even: bool) -> bool:
+        """Van der Vorst's method: replace r in the total by d, (I - P) d = r up to ``goal``; False if that fails."""
+        run, notes, blocks = self.crew.run, self.notes, self.blocks
+        d, shadow, p, v = scratch
+        d[:], shadow[:], p[:] = 0, r, r
+        rho = float(r @ r)
+        for _ in range(min(STEPS, int(log(goal) / log(self.contraction)) + 1)):  # sweeps would need no more
+            run(sparse.apply, blocks, self.followed, *self._targets(p), p, v, shadow, notes)
+            along = float(notes[:, 0].sum())
+            alpha = rho / along if along else np.inf
+            if not isfinite(alpha):
+                break
+            run(sparse.half, blocks, r, alpha, v, shadow, notes, grain=LIGHT)
+            rest = float(notes[:, 0].sum())
+            run(sparse.apply, blocks, self.followed, *self._targets(r), r, t, shadow, notes)
+            with_shadow, with_r, square = notes.sum(axis=0).tolist()
+            omega = with_r / square if square else 0.0
+            rho, before = rest - omega * with_shadow, rho
+            beta = rho / before * alpha / omega if omega else 0.0
+            if not (isfinite(omega) and isfinite(beta)):
+                break
+            run(sparse.whole, blocks, d, r, p, v, t, alpha, omega, beta, notes, grain=LIGHT)
+            size, _ = self._sizes(even)
+            if size <= goal:
+                total += d
+                total -= shadow
+                return True
+            if not (rho and omega and size < LOST):
+                break
+        r[:] = shadow
+        return False
+
+
+def _many(part: float, rate: float) -> bool:
+    """Whether reaching that part at that rate takes more sweeps than is worth it."""
+    return part < 1 and (rate >= 1 or log(part) / log(rate) > SWEEPS)

@@ -1,0 +1,109 @@
+"""Inexact policy iteration for one large sparse MDP, in compiled passes shared by all cores.
+
+1. A full pass backs the values v up, r = max Q - v, and improves the policy. It bounds the error: |v - v*| is at most
+   |r| / (1 - γ mass). A constant c added to v takes c (1 - γ mass) off r: if all rows have the same mass, the best one
+   (MacQueen) leaves half the span of r; if masses differ by up to m, at most |c| γ m more than that.
+2. When the bound is met, or somebody interrupts, that is the plan.
+3. Otherwise the policy's own rows give a rough correction of v (`correction`), and the next pass follows.
+
+A given policy is evaluated in the same way, with nothing to improve. The mixture of data and target is never written
+out. The plain twin is ``planners.sweeps.modified_policy_iteration``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from certeq.base.arrays import Floats
+from certeq.base.threads import Crew
+from certeq.model.kernel import terms
+from certeq.planners.backup import ROUNDING, TIE
+from certeq.planners.plan import UNIT
+from certeq.planners.problem import Problem, Solution
+from certeq.planners.progress import Watch
+from certeq.planners.sparse.passes import Passes, Seen
+
+FORCING = 0.03  # a correction leaves this part of the residual while the policy still moves
+FIRST = 0.1  # and this part at the very beginning
+TIGHTEN = 0.1  # and this part of that where it led nowhere
+ENOUGH = 0.3  # and this part of what is allowed once it stays
+PRECISION = 1e-5  # no single correction is asked for more
+NOISE = 2e-15  # relative to values and rewards: no action is left for one that is better by less
+FLOOR = 1e-13  # relative to values and rewards: a residual below this may be rounding
+PROGRESS = 0.9  # a pass should bring the residual below this part of the least so far
+STRIKES = 50  # passes without progress, after which BiCGStab is not trusted any longer
+
+
+class Known(NamedTuple):
+    """What the last full pass certifies."""
+
+    values: Floats  # (S,), as they were backed up
+    shift: float  # constant to add to them
+    size: float  # bound on the residual that then remains
+    scale: float  # largest value
+    seen: Seen
+    iteration: int
+
+
+def inexact_policy_iteration(
+    problem: Problem,
+    tolerance: float,
+    max_iterations: int,
+    watch: Watch,
+    threads: int | None,
+    follow: Floats | None = None,
+) -> Solution:
+    """Plan, or evaluate the policy with the probabilities ``follow``, ``(S, A)``, to a certified tolerance."""
+    values, earned = np.zeros(problem.n_states), max(float(problem.reward.max()), -float(problem.reward.min()))
+    least, last, strikes, forcing, keep, near = np.inf, np.inf, 0, FORCING, 0.0, 0.0
+    converged = False
+    with watch, Crew(threads) as crew:
+        passes = Passes(problem, crew, follow)
+        gap = passes.gap
+        for iteration in range(1, max_iterations + 1):
+            known = _certify(passes.back_up(values, keep, near), values, gap, passes.uneven, iteration)
+            size, scale = known.size, known.scale
+            goal, ground = tolerance * scale * gap, max(scale, earned)  # ground: what is rounded
+            watch.report(iteration, size, size / gap, goal / gap)
+            forcing = forcing if size < 0.5 * last else max(TIGHTEN * forcing, PRECISION)
+            strikes = 0 if size < PROGRESS * least else strikes + 1
+            least, last = min(size, least), size
+            converged = size <= goal
+            if converged or (strikes > 1 and size <= FLOOR * ground) or iteration == max_iterations:
+                break
+            if strikes >= STRIKES:
+                passes.distrust()
+            keep = max(0.1 * goal, NOISE * ground)
+            near = _tie(known) + 2 * tolerance * scale
+            wanted = FIRST if iteration == 1 else forcing if known.seen.moved else 0.0
+            part = max(wanted, ENOUGH * goal / size, PRECISION)
+            values = passes.correct(values, known.shift, part)
+    final = known.values + known.shift
+    size = known.size + _hidden(known, final, problem)
+    error, residual, count = np.asarray(size / gap), np.asarray(size), np.asarray(known.iteration)
+    policy = passes.lowest.astype(np.int64)
+    return Solution(policy, final, count, residual, np.asarray(converged), error, watch.interrupted)
+
+
+def _certify(seen: Seen, values: Floats, gap: float, uneven: float, iteration: int) -> Known:
+    """Find the constant to add to the values, 0 where none helps, and a bound on the residual that then remains."""
+    plain = max(seen.high, -seen.low)
+    shift = (seen.low + seen.high) / 2 / gap
+    size = (seen.high - seen.low) / 2 + abs(shift) * uneven
+    if size >= plain:
+        shift, size = 0.0, plain
+    scale = max(abs(seen.bottom + shift), abs(seen.top + shift), 1e-300)
+    return Known(values, shift, size, scale, seen, iteration)
+
+
+def _hidden(known: Known, final: Floats, problem: Problem) -> float:
+    """What rounding hides of the residual where a large constant was taken off: values were larger when backed up."""
+    excess = float(np.abs(known.values).max() - np.abs(final).max())
+    return (16 + terms(problem.model)) * UNIT * max(excess, 0.0)
+
+
+def _tie(known: Known) -> float:
+    """What counts as a tie."""
+    return TIE * (known.seen.top - known.seen.least) + ROUNDING * known.scale

@@ -1,0 +1,267 @@
+"""The passes over one large sparse MDP of which inexact policy iteration is made.
+
+Every kernel works on blocks of ``BLOCK`` states (or lines), writes only what belongs to its own blocks, and leaves a
+line of sums, least and greatest values for each block in ``notes``, to be put together in order. So nothing depends on
+how many threads share the blocks.
+
+``improve`` reads the rows of all pairs in double precision and carries the certificate. Between two such passes a
+policy is followed on a copy of its own rows in single precision (``copy_rows``; then ``follow``, or ``apply``, ``half``
+and ``whole`` for BiCGStab): two thirds of the bytes, lying side by side, and precise enough, as each evaluation is only
+asked for a rough correction of the values. Each state has a slot there that holds any of its rows, so that only rows
+of actions that changed are copied anew.
+
+Indices are unsigned: signed ones make Numba look for negative numbers at each access, at half the speed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from certeq.base.arrays import Floats
+
+BLOCK = 2048  # states or lines: enough work for a thread, few enough notes
+_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+
+
+class Lines(NamedTuple):
+    """Sparse rows in double precision; that of (s, a) is line ``s * by_state + a * by_action``."""
+
+    starts: Any  # (lines + 1,), unsigned
+    columns: Any  # (n,) uint32
+    chances: Floats  # (n,)
+    by_state: int
+    by_action: int
+
+
+class Table(NamedTuple):
+    """One number for each pair, at ``s * by_state + a * by_action``; a step of 0 says "the same for all"."""
+
+    numbers: Floats
+    by_state: int
+    by_action: int
+
+
+class Model(NamedTuple):
+    """What a full pass reads: rows ``(1 - weight) * data + weight * target``, and what the target expects."""
+
+    data: Lines
+    weight: Table
+    mixed: bool  # whether there is a target at all
+    reward: Table
+    discount: float
+    n_actions: int
+    allowed: Any  # (S, A) booleans
+    masked: bool  # whether any of them is False
+
+
+class Followed(NamedTuple):
+    """The rows of one policy times the discount, in single precision: ``rows x + amount * pull + extra``."""
+
+    slots: Any  # (S + 1,), unsigned: where the entries of each state begin
+    lengths: Any  # (S,) uint32: how many there are
+    columns: Any  # uint32
+    chances: Any  # float32
+    amount: Floats  # (S,): the weight of a target row that all states share
+
+
+@njit(inline="always")
+def _states(block: int, size: int) -> Any:
+    return range(np.uint64(block * BLOCK), np.uint64(min(size, (block + 1) * BLOCK)))
+
+
+@njit(inline="always")
+def _place(s: Any, a: Any, by_state: int, by_action: int) -> Any:
+    return s * np.uint64(by_state) + a * np.uint64(by_action)
+
+
+@_kernel
+def improve(
+    start: int, stop: int, model: Model, pull: Table, values: Floats, policy: Any, share: Table, averaged: bool,
+    keep: float, near: float, better: Any, lowest: Any, best: Floats, notes: Floats,
+) -> None:  # fmt: skip
+    """Back values up: ``best`` = max Q, ``better`` = the improved policy, ``lowest`` = the lowest of the best actions.
+
+    In ``better`` an action is left only for one that is better by more than ``keep``; for ``lowest`` any that comes
+    ``near`` enough will do. With ``averaged``, best is the mean of Q under the probabilities ``share`` instead. Notes:
+    least and greatest change of a value, least and greatest best, least Q, number of actions that changed.
+    """
+    starts, columns, chances, line_s, line_a = model.data
+    weight, weight_s, weight_a = model.weight
+    reward, reward_s, reward_a = model.reward
+    expected, pull_s, pull_a = pull
+    mixed, masked, discount, A = model.mixed, model.masked, model.discount, np.uint64(model.n_actions)
+    q = np.empty(A)
+    for block in range(start, stop):
+        low, high, bottom, top, least, moved = np.inf, -np.inf, np.inf, -np.inf, np.inf, 0
+        for s in _states(block, values.size):
+            most, mean, choice = -np.inf, 0.0, np.uint64(0)
+            for a in range(A):
+                q[a] = -np.inf
+                if not masked or model.allowed[s, a]:
+                    line = _place(s, a, line_s, line_a)
+                    total = 0.0
+                    for k in range(starts[line], starts[line + np.uint64(1)]):
+                        total += chances[k] * values[columns[k]]
+                    if mixed:
+                        w = weight[_place(s, a, weight_s, weight_a)]
+                        total = (1.0 - w) * total + w * expected[_place(s, a, pull_s, pull_a)]
+                    q[a] = reward[_place(s, a, reward_s, reward_a)] + discount * total
+                    least = min(least, q[a])
+                    if q[a] > most:
+                        most, choice = q[a], np.uint64(a)
+                    if averaged:
+                        mean += share.numbers[_place(s, a, share.by_state, share.by_action)] * q[a]
+            if averaged:
+                most = mean
+            else:
+                first = choice
+                for i in range(A):  # from the last action to the first
+                    place = A - np.uint64(1) - np.uint64(i)
+                    first = place if q[place] >= most - near else first
+                lowest[s] = first
+                choice = np.uint64(policy[s]) if q[policy[s]] >= most - keep else choice
+                moved += choice != policy[s]
+                better[s] = choice
+            best[s] = most
+            change = most - values[s]
+            low, high = min(low, change), max(high, change)
+            bottom, top = min(bottom, most), max(top, most)
+        note = notes[block]
+        note[0], note[1], note[2], note[3], note[4], note[5] = low, high, bottom, top, least, moved
+
+
+@_kernel
+def expect(start: int, stop: int, lines: Lines, values: Floats, out: Floats) -> None:
+    """What each line expects: a sparse matrix times a vector."""
+    starts, columns, chances = lines.starts, lines.columns, lines.chances
+    for block in range(start, stop):
+        for line in _states(block, out.size):
+            total = 0.0
+            for k in range(starts[line], starts[line + np.uint64(1)]):
+                total += chances[k] * values[columns[k]]
+            out[line] = total
+
+
+@_kernel
+def add_room(start: int, stop: int, lines: Lines, n_actions: int, together: bool, room: Any) -> None:
+    """Add to ``room`` how many entries the longest row of each state has, or all its rows together."""
+    for block in range(start, stop):
+        for s in _states(block, room.size):
+            longest, total = np.uint64(0), np.uint64(0)
+            for a in range(np.uint64(n_actions)):
+                line = _place(s, a, lines.by_state, lines.by_action)
+                length = np.uint64(lines.starts[line + np.uint64(1)] - lines.starts[line])
+                longest, total = max(longest, length), total + length
+            room[s] += total if together else longest
+
+
+@_kernel
+def copy_rows(
+    start: int, stop: int, lines: Lines, weight: Table, base: float, slope: float, share: Table, policy: Any,
+    before: Any, first: bool, slots: Any, lengths: Any, columns: Any, chances: Any,
+) -> None:  # fmt: skip
+    """Copy the rows of actions that are not as ``before``, times ``share * (base + slope * weight)``.
+
+    The first copy empties the slots, further ones go on where it ended. Rows with a factor of zero are left out.
+    """
+    starts, of, given = lines.starts, lines.columns, lines.chances
+    for block in range(start, stop):
+        for s in _states(block, policy.size):
+            if policy[s] != before[s]:
+                a = np.uint64(policy[s])
+                if first:
+                    lengths[s] = 0
+                factor = base + slope * weight.numbers[_place(s, a, weight.by_state, weight.by_action)]
+                factor *= share.numbers[_place(s, a, share.by_state, share.by_action)]
+                if factor != 0.0:
+                    line = _place(s, a, lines.by_state, lines.by_action)
+                    begin, to = np.uint64(starts[line]), np.uint64(slots[s]) + np.uint64(lengths[s])
+                    length = np.uint64(starts[line + np.uint64(1)]) - begin
+                    lengths[s] += length
+                    for k in range(length):
+                        columns[to + k] = of[begin + k]
+                        chances[to + k] = factor * given[begin + k]
+
+
+@_kernel
+def add_amounts(start: int, stop: int, weight: Table, scale: float, share: Table, policy: Any, amount: Any) -> None:
+    """Add ``scale * share * weight`` of the policy's pairs to ``amount``."""
+    for block in range(start, stop):
+        for s in _states(block, policy.size):
+            a = np.uint64(policy[s])
+            w = weight.numbers[_place(s, a, weight.by_state, weight.by_action)]
+            amount[s] += scale * w * share.numbers[_place(s, a, share.by_state, share.by_action)]
+
+
+@njit(inline="always")
+def _expect(rows: Followed, s: Any, x: Any, pull: Any, extra: Any, step: int) -> Any:
+    """What state s expects of x."""
+    total = rows.amount[s] * pull + extra[s * np.uint64(step)]
+    begin = np.uint64(rows.slots[s])
+    for k in range(begin, begin + np.uint64(rows.lengths[s])):
+        total += rows.chances[k] * x[rows.columns[k]]
+    return total
+
+
+@_kernel
+def follow(
+    start: int, stop: int, rows: Followed, pull: Any, extra: Any, step: int, x: Any, y: Any, total: Any, notes: Floats
+) -> None:
+    """``y = P x`` and ``total += y``, with P the rows times the discount. Notes: least and greatest y."""
+    for block in range(start, stop):
+        low, high = np.inf, -np.inf
+        for s in _states(block, x.size):
+            z = _expect(rows, s, x, pull, extra, step)
+            y[s] = z
+            total[s] += z
+            low, high = min(low, z), max(high, z)
+        notes[block, 0], notes[block, 1] = low, high
+
+
+@_kernel
+def apply(
+    start: int, stop: int, rows: Followed, pull: Any, extra: Any, step: int, x: Any, y: Any, shadow: Any, notes: Floats
+) -> None:
+    """``y = x - P x``. Notes: y·shadow, y·x, y·y."""
+    for block in range(start, stop):
+        with_shadow, with_x, square = 0.0, 0.0, 0.0
+        for s in _states(block, x.size):
+            z = x[s] - _expect(rows, s, x, pull, extra, step)
+            y[s] = z
+            with_shadow += z * shadow[s]
+            with_x += z * x[s]
+            square += z * z
+        notes[block, 0], notes[block, 1], notes[block, 2] = with_shadow, with_x, square
+
+
+@_kernel
+def half(start: int, stop: int, r: Any, alpha: Any, v: Any, shadow: Any, notes: Floats) -> None:
+    """``r -= alpha * v``, the first half of a step of BiCGStab. Notes: r·shadow."""
+    for block in range(start, stop):
+        with_shadow = 0.0
+        for s in _states(block, r.size):
+            r[s] -= alpha * v[s]
+            with_shadow += r[s] * shadow[s]
+        notes[block, 0] = with_shadow
+
+
+@_kernel
+def whole(
+    start: int, stop: int, x: Any, r: Any, p: Any, v: Any, t: Any, alpha: Any, omega: Any, beta: Any, notes: Floats
+) -> None:
+    """Finish the step: ``x += alpha p + omega r``, ``r -= omega t``, ``p = r + beta (p - omega v)``.
+
+    Notes: least and greatest r.
+    """
+    for block in range(start, stop):
+        low, high = np.inf, -np.inf
+        for s in _states(block, r.size):
+            x[s] += alpha * p[s] + omega * r[s]
+            z = r[s] - omega * t[s]
+            r[s] = z
+            p[s] = z + beta * (p[s] - omega * v[s])
+            low, high = min(low, z), max(high, z)
+        notes[block, 0], notes[block, 1] = low, high

@@ -1,0 +1,177 @@
+"""A sparse problem laid out for the compiled passes, with the policy as it stands."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certeq.base.arrays import Floats
+from certeq.base.threads import Crew
+from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Rows, SparseRows
+from certeq.planners.problem import Problem
+from certeq.planners.sparse import kernels as sparse
+from certeq.planners.sparse.correction import ALL, FAILURES, Choice, Follower, Part
+from certeq.planners.sparse.kernels import BLOCK, Lines, Model, Table
+
+Weighted = tuple[Floats, Rows | SparseRows]  # (S or 1, A or 1), and the rows that count with it
+
+NOTHING = Lines(np.zeros(2, dtype=np.uint32), np.empty(0, dtype=np.uint32), np.empty(0), 0, 0)
+
+
+class Seen(NamedTuple):
+    """What a full pass found out."""
+
+    low: float  # least and
+    high: float  # greatest change of a value
+    bottom: float  # least and
+    top: float  # greatest value, backed up
+    least: float  # action value
+    moved: int  # how many states changed their action
+
+
+class Passes:
+    """Full passes over all pairs, and corrections along the policy in between.
+
+    ``gap`` is 1 - γ mass for the greatest mass of a row; ``uneven`` is γ times how far masses lie apart.
+    """
+
+    def __init__(self, problem: Problem, crew: Crew, follow: Floats | None = None) -> None:
+        S, A = problem.allowed.shape
+        data, rest = decompose(problem.model)
+        self.crew, self.blocks = crew, -(-S // BLOCK)
+        self.rest = [(weight, leaf, lines(leaf) if isinstance(leaf, SparseRows) else leaf) for weight, leaf in rest]
+        self.weight = sum((weight for weight, _ in rest), start=np.zeros((1, 1))) if len(rest) != 1 else rest[0][0]
+        discount, mixed, main = float(problem.discount), table(self.weight), lines(data)
+        allowed, masked = np.ascontiguousarray(problem.allowed), not problem.allowed.all()
+        self.model = Model(main, mixed, bool(rest), table(problem.reward), discount, A, allowed, masked)
+        parts = [Part(main, mixed, 1.0, -1.0), *(Part(rows, table(weight), 0.0, 1.0) for weight, _, rows in self.rest)]
+        least, most = _masses(problem)
+        self.gap, self.uneven = 1 - discount * most, discount * (most - least)
+        self.follower = Follower(parts, S, A, discount, 1 - self.gap, follow is not None, crew)
+        self.policy, self.better, self.lowest = (np.zeros(S, dtype=np.uint32) for _ in range(3))
+        self.follow, self.share = follow, ALL if follow is None else table(follow)
+        self.best, self.notes = np.empty(S), np.empty((self.blocks, 6))
+        self.stale = True  # whether the follower has the rows of another policy
+
+    def back_up(self, values: Floats, keep: float, near: float) -> Seen:
+        """Make a full pass; see `kernels.improve`. Of values that are all zero, rows expect nothing."""
+        model = self.model if values.any() else self.model._replace(data=NOTHING, weight=ALL, mixed=False)
+        pull = self._pull(values) if model.mixed else ALL
+        self.crew.run(
+            sparse.improve, self.blocks, model, pull, values, self.policy, self.share, self.follow is not None, keep,
+            near, self.better, self.lowest, self.best, self.notes,
+        )  # fmt: skip
+        self.policy, self.better = self.better, self.policy
+        least, most = self.notes.min(axis=0).tolist(), self.notes.max(axis=0).tolist()
+        moved = int(self.notes[:, 5].sum())
+        self.stale |= moved > 0
+        return Seen(least[0], most[1], least[2], most[3], least[4], moved)
+
+    def correct(self, values: Floats, shift: float, part: float) -> Floats:
+        """Correct values that were just backed up by following the policy, until that part of their residual is left.
+
+        If all rows have the same mass, the residual is rid of a constant by adding ``shift`` to the values.
+        """
+        if self.stale:
+            self.follower.take(self._choices())
+            self.stale = False
+        even = self.uneven <= MASS_TOLERANCE
+        constant = shift if even else 0.0
+        residual = self.best - values
+        residual -= constant * self.gap
+        size = float(np.abs(residual).max())
+        residual /= size
+        correction = size * self.follower.correct(residual, part, even)
+        correction += constant
+        return values + correction
+
+    def distrust(self) -> None:
+        """Follow the policy by sweeps alone from now on."""
+        self.follower.failures = FAILURES
+
+    def _choices(self) -> list[Choice]:
+        if self.follow is None:
+            return [Choice(self.policy, ALL)]
+        S, A = self.follow.shape
+        return [Choice(np.full(S, a, dtype=np.uint32), self.share) for a in range(A)]
+
+    def _pull(self, values: Floats) -> Table:
+        """What the target rows expect; of several, the average by their weights."""
+        expected = [self._expect(leaf, rows, values) for _, leaf, rows in self.rest]
+        if len(expected) <= 1:
+            return table(expected[0]) if expected else ALL
+        total = sum(weight * each for (weight, _, _), each in zip(self.rest, expected, strict=True))
+        return table(np.divide(total, self.weight, out=np.zeros_like(total), where=self.weight > 0))
+
+    def _expect(self, leaf: Rows | SparseRows, rows: Lines | Rows, values: Floats) -> Floats:
+        if isinstance(rows, Rows):
+            return rows.expect(values)
+        out = np.empty(leaf.shape[:2])
+        self.crew.run(sparse.expect, -(-out.size // BLOCK), rows, values, out.reshape(-1))
+        return out
+
+
+def _masses(problem: Problem) -> tuple[float, float]:
+    """Least and greatest mass of a row that may be chosen."""
+    mass = problem.model.mass()
+    if not problem.allowed.all():
+        mass = np.broadcast_to(mass, problem.allowed.shape)[problem.allowed]
+    return float(mass.min()), min(float(mass.max()), 1.0)
+
+
+def decompose(model: Kernel) -> tuple[SparseRows, list[Weighted]]:
+    """The model as sparse data and a list of weighted targets; what these leave is the weight of the data."""
+    if isinstance(model, SparseRows):
+        return model, []
+    if isinstance(model, Rows):
+        raise TypeError("the data of a large model are sparse")  # `certeq.planners.sparse.able` sees to it
+    data, rest = decompose(model.data)
+    if not model.weight.any():
+        return data, rest
+    both = [((1 - model.weight) * weight, leaf) for weight, leaf in rest] + _leaves(model.target, model.weight)
+    merged: list[Weighted] = []
+    for weight, leaf in both:
+        same = [i for i, (_, other) in enumerate(merged) if _alike(leaf, other)]
+        if same:
+            merged[same[0]] = merged[same[0]][0] + weight, leaf
+        else:
+            merged.append((weight, leaf))
+    return data, merged
+
+
+def _leaves(kernel: Kernel, weight: Floats) -> list[Weighted]:
+    if not isinstance(kernel, Mixture):
+        return [(weight, kernel)]
+    data, target = _leaves(kernel.data, (1 - kernel.weight) * weight), _leaves(kernel.target, kernel.weight * weight)
+    return data + target
+
+
+def _alike(one: Rows | SparseRows, other: Rows | SparseRows) -> bool:
+    if isinstance(one, Rows) and isinstance(other, Rows) and one.shape[0] == 1:
+        return np.array_equal(one.array, other.array)
+    return one is other
+
+
+def table(array: Floats) -> Table:
+    """A table ``(S or 1, A or 1)`` of numbers, without copying one that is merely broadcast."""
+    s = slice(1) if array.strides[0] == 0 else slice(None)
+    a = slice(1) if array.strides[1] == 0 else slice(None)
+    small = np.ascontiguousarray(array[s, a], dtype=np.float64)
+    by_state, by_action = small.shape[1] if small.shape[0] > 1 else 0, int(small.shape[1] > 1)
+    return Table(small.reshape(-1), by_state, by_action)
+
+
+def lines(rows: SparseRows) -> Lines:
+    """Sparse rows with unsigned indices, as narrow as they can be; the usual CSR matrix is shared, not copied."""
+    matrix = rows.matrix
+    by_state, by_action = rows.a_axis if rows.s_axis > 1 else 0, int(rows.a_axis > 1)
+    chances = np.ascontiguousarray(matrix.data, dtype=np.float64)
+    return Lines(_unsigned(matrix.indptr, matrix.nnz), _unsigned(matrix.indices, 0), chances, by_state, by_action)
+
+
+def _unsigned(index: NDArray[np.integer], largest: int) -> NDArray[np.unsignedinteger]:
+    if largest >= 2**32:
+        return index.view(np.uint64)
+    return index.view(np.uint32) if index.dtype == np.int32 else index.astype(np.uint32)

@@ -1,0 +1,107 @@
+"""What the rows say about those who made them: how episodes began, went on, and which actions were taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from certeq.base.arrays import Floats, Integers, first
+from certeq.base.errors import InputError
+from certeq.data.batch import ENDED, Batch
+from certeq.data.counts import Counts
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """Rows in order: one episode after another, each from its first decision to its last."""
+
+    row: Integers  # (n,), where each stands in the batch
+    number: Integers  # (n,), 0 .. E - 1
+    step: Integers  # (n,), decisions before it in its episode
+    length: Integers  # (E,)
+
+    @property
+    def begin(self) -> Integers:
+        """Place of the first row of each episode, ``(E,)``."""
+        return np.asarray(np.cumsum(self.length) - self.length)
+
+    @property
+    def last(self) -> Integers:
+        """Place of the last row of each episode, ``(E,)``."""
+        return np.asarray(np.cumsum(self.length) - 1)
+
+
+def episodes(batch: Batch) -> Episodes:
+    """Put the rows of a batch in order, by episode and time, or as they stand where there is no time."""
+    if batch.data_set is not None:
+        raise InputError("Episodes are looked at in one data set at a time; this batch holds several.")
+    if batch.episode is None:
+        raise InputError(
+            "The rows are not in episodes. Name the column that tells episodes apart (episode=, --episode), such as a "
+            "patient or a customer."
+        )
+    if len(batch) == 0:
+        raise InputError("There are no rows, and so no episodes.")
+    keys = (batch.episode,) if batch.time is None else (batch.time, batch.episode)
+    row = np.lexsort(keys)  # stable: equal keys stay as they stand
+    number = np.unique(batch.episode[row], return_inverse=True)[1]
+    length = np.bincount(number)
+    step = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+    return Episodes(row, number, step, length)
+
+
+def check_whole(batch: Batch, order: Episodes) -> None:
+    """Raise, naming the row, unless each row of an episode leads to the next: nothing is left out in between."""
+    now, then = order.row[:-1], order.row[1:]
+    inside = order.number[:-1] == order.number[1:]
+    broken = inside & (batch.next_state[now] != batch.state[then])
+    if batch.time is not None:
+        pace = batch.time[then] - batch.time[now]
+        broken |= inside & (pace != np.min(pace[inside], initial=np.iinfo(np.int64).max))
+        broken |= inside & (pace == 0)
+    if broken.any():
+        (at,) = first(broken)
+        raise InputError(
+            f"{_gap(batch, int(now[at]), int(then[at]))} Gaps in all: {int(broken.sum()):,}. "
+            "Off-policy evaluation needs whole episodes: fill in what is missing, or give the parts episodes of their "
+            "own."
+        )
+
+
+def _gap(batch: Batch, here: int, there: int) -> str:
+    """Two rows of an episode that do not follow one another, in words; a page may show them, so no episode is named."""
+    name, after, now = batch.state_names, int(batch.next_state[here]), int(batch.state[there])
+    if after == now and batch.time is not None:
+        between = f"times {batch.time[here]} and {batch.time[there]} of an episode"
+        return f"Rows {here} and {there} have {between}, which is not its usual step."
+    led = "ends the episode" if after == ENDED else f"leads to state {name[after]!r}"
+    return f"Row {here} {led}, but the next row of the same episode, row {there}, is in state {name[now]!r}."
+
+
+def starts(batch: Batch) -> Floats:
+    """Where episodes begin, ``(S,)``: shares of their first states; without episodes, shares of all rows' states."""
+    if batch.episode is None or len(batch) == 0:
+        states = batch.state
+    else:
+        order = episodes(batch)
+        states = batch.state[order.row[order.begin]]
+    return _shares(np.bincount(states, minlength=batch.n_states))
+
+
+def behavior(counts: Counts, *, smoothing: float = 0.0) -> Floats:
+    """Who made the data: how often each action was taken in each state, ``(..., S, A)``.
+
+    (c(s, a) + k/A) / (c(s) + k), where ``smoothing`` k is a number of rows of each state that are made up and spread
+    evenly over the actions; none unless said. In a state without rows every action is as likely as any other.
+    """
+    if not (np.isfinite(smoothing) and smoothing >= 0):
+        raise InputError(f"smoothing is a number of rows, 0 or more; got {smoothing}.")
+    return _shares(counts.visits + smoothing / counts.n_actions)
+
+
+def _shares(weights: Any) -> Floats:
+    """Weights as shares of their sum along the last axis; where all are 0, equal shares."""
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.asarray(np.where(total > 0, weights / np.where(total > 0, total, 1), 1 / weights.shape[-1]))

@@ -1,0 +1,333 @@
+"""The posterior of a policy's value: what the data leave open, carried through to the number that matters.
+
+Models are drawn from the posterior (`certeq.questions.draws`) and every policy is valued in every one of them, so
+differences between policies are taken model by model. Each model is also solved: in how many of them is the advised
+action the best one?
+
+The best policy of a draw is sought among those that could be advised: with the actions that the model allows, and any
+action at random in a state where none may be advised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from certeq.base import places
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, floats, whole, within
+from certeq.base.display import notebook, number, several
+from certeq.base.errors import InputError, unknown
+from certeq.base.threads import default_threads
+from certeq.data.batch import Batch
+from certeq.learning.equivalence import Model
+from certeq.model.kernel import Kernel, Rows
+from certeq.model.rewards import Rewards
+from certeq.planners import compiled, solve
+from certeq.planners.backup import tied
+from certeq.planners.episodic import check_ends
+from certeq.planners.problem import Problem
+from certeq.questions.chains import as_problem, follow, read_policy, value_chains
+from certeq.questions.draws import Draws, draw_models
+from certeq.questions.episodes import starts
+
+LEVEL = 0.9
+REMEDY = "Models drawn from the posterior must end as well: set a horizon"
+CLEAR = 0.8  # an action that is best in fewer than four of five draws is not clearly the best
+
+
+class Interval(NamedTuple):
+    """A posterior mean with an equal-tailed credible interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """Value of one policy minus that of another, draw by draw."""
+
+    mean: float
+    low: float
+    high: float
+    better: float  # probability that the first is worth more; draws in which they are worth the same count half
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Values of policies in models drawn from the posterior; the first policy is the advised one."""
+
+    names: tuple[str, ...]
+    state_values: Floats  # (P, draws, S), at the first decision
+    start: Floats  # (S,): distribution of the first state
+    claimed: Floats  # (P,): value under ``start`` in the fitted model
+    best: Floats  # (S, A); (H, S, A) with a horizon: share of draws in which each action is optimal, tied ones alike
+    advised_best: Floats  # (S,); (H, S) with a horizon: the same for what is advised, NaN where nothing is
+
+    @property
+    def values(self) -> Floats:
+        """Value of each policy in each draw, under the start, ``(P, draws)``."""
+        return np.asarray(self.state_values @ self.start)
+
+    @property
+    def draws(self) -> int:
+        """How many models were drawn."""
+        return int(self.state_values.shape[1])
+
+    @property
+    def optimism(self) -> Floats:
+        """Value that the fitted model claims minus the posterior mean, for each policy, ``(P,)``."""
+        return np.asarray(self.claimed - self.values.mean(axis=1))
+
+    def mean(self, name: str) -> float:
+        """Posterior mean of a policy's value."""
+        return self.interval(name).mean
+
+    def interval(self, name: str, level: float = LEVEL) -> Interval:
+        """Posterior mean and credible interval of a policy's value."""
+        values = self.values[self._place(name)]
+        low, high = np.quantile(values, _tails(level))
+        return Interval(float(values.mean()), float(low), float(high))
+
+    def states(self, name: str, level: float = LEVEL) -> Floats:
+        """Posterior mean, low and high end of a policy's value in each state, ``(3, S)``."""
+        values = self.state_values[self._place(name)]
+        return np.stack([values.mean(axis=0), *np.quantile(values, _tails(level), axis=0)])
+
+    def difference(self, first: str, second: str, level: float = LEVEL) -> Difference:
+        """How much more the first policy is worth than the second, and with what probability it is."""
+        apart = self.values[self._place(first)] - self.values[self._place(second)]
+        low, high = np.quantile(apart, _tails(level))
+        better = float((apart > 0).mean() + 0.5 * (apart == 0).mean())
+        return Difference(float(apart.mean()), float(low), float(high), better)
+
+    def undecided(self, clear: float = CLEAR) -> Integers:
+        """States where the advised action is best in fewer than ``clear`` of the draws, least sure first.
+
+        For a plan with a horizon: at its first decision. The usual limit, 0.8, is the odds of four to one that people
+        tend to call likely; nothing is computed from it.
+        """
+        chance = np.atleast_2d(self.advised_best)[0]
+        order = np.argsort(chance, kind="stable")
+        return np.asarray(order[chance[order] < clear])
+
+    def _repr_html_(self) -> str:
+        found = zip(self.names, map(self.interval, self.names), self.claimed, strict=True)
+        rows = ((name, *(number(part) for part in interval), number(float(c))) for name, interval, c in found)
+        title = f"Values of {several(len(self.names), 'policy', 'policies')} in {several(self.draws, 'drawn model')}"
+        return notebook(title, ("policy", "mean", "low", "high", "claimed"), rows, len(self.names))
+
+    def to_json(self, level: float = LEVEL) -> dict[str, Any]:
+        """Write what was found as plain values."""
+        gaps = dict(zip(self.names, self.optimism.tolist(), strict=True))
+        return {
+            "draws": self.draws,
+            "level": level,
+            "policies": {
+                name: {**self.interval(name, level)._asdict(), "claimed": claimed, "optimism": gaps[name]}
+                for name, claimed in zip(self.names, self.claimed.tolist(), strict=True)
+            },
+            "differences": [
+                {"first": first, "second": second, **self.difference(first, second, level)._asdict()}
+                for i, first in enumerate(self.names)
+                for second in self.names[i + 1 :]
+            ],
+            "start": self.start.tolist(),
+            "advised": self.names[0],
+            "advised_best": _plain(self.advised_best),
+            "best": self.best.tolist(),
+            "undecided": self.undecided().tolist(),
+            "states": dict(zip(("mean", "low", "high"), self.states(self.names[0], level).tolist(), strict=True)),
+        }
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise unknown("policy", name, self.names)
+        return self.names.index(name)
+
+
+def posterior(
+    model: Model,
+    reward: ArrayLike,
+    discount: float,
+    policies: Mapping[str, ArrayLike],
+    *,
+    rewards: Rewards | None = None,
+    batch: Batch | None = None,
+    draws: int = 1000,
+    rng: Rng = 0,
+    start: ArrayLike | None = None,
+    horizon: int | None = None,
+    target: Kernel | None = None,
+    threads: int | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    executor: Executor | None = None,
+) -> Posterior:
+    """Value policies in models drawn from the posterior.
+
+    Parameters
+    ----------
+    model, reward, discount
+        The fitted model, and rewards ``(S, A)`` before the model averages any of them, which it claims values by.
+    policies
+        Name to policy: ``(S,)`` actions, -1 for any at random, or ``(S, A)`` probabilities; with a horizon H also
+        ``(H, S)`` or ``(H, S, A)``. The first is the advised one.
+    rewards, batch
+        How the rewards were estimated, and from which rows (rewards by pair tell enough without them); without
+        ``rewards`` the table is taken as known.
+    draws, rng
+        How many models, and the seed.
+    start
+        Distribution ``(S,)`` of the first state: by default that of the episodes in the batch, and without a batch
+        that of the states in all rows.
+    horizon
+        Value so many decisions instead of all; a plan with a horizon needs its own.
+    target
+        Mean of the prior of each row; see `certeq.questions.draws.draw_models`.
+    threads, workers, scheduler, executor
+        Where blocks of models are drawn and solved: on threads of this process (all processors unless said), on local
+        processes, on the Dask cluster of this address, or on an executor that is open already. The result does not
+        depend on it. Only counts travel, and no rows.
+    """
+    counts = model.counts
+    S, A = counts.n_states, counts.n_actions
+    gamma = within("discount", discount, 0, 1)
+    if gamma.ndim:
+        raise InputError(f"A posterior is for one discount; got an array of shape {gamma.shape}.")
+    if not policies:
+        raise InputError("Give at least one policy to value: a name and its actions.")
+    steps = None if horizon is None else whole("horizon", horizon, 1)
+    read = [read_policy(name, policy, S, A, steps) for name, policy in policies.items()]
+    table = floats("reward", reward)
+    if table.shape != (S, A):
+        raise InputError(f"Rewards need the shape ({S}, {A}); got {table.shape}.")
+    drawn = draw_models(model, table, draws, rewards=rewards, batch=batch, target=target, rng=rng)
+    first = start_of(model, batch, start)
+    job = _Job(read, gamma, steps, model.allowed, model.stranded, compiled.worth((len(drawn.magnitude),), S))
+    claimed = job.values(model.transition.dense()[None], model.reward(table)[None])[:, 0] @ first
+    with places.pool(executor, workers, scheduler) as pool:
+        if pool is None or len(drawn.blocks) == 1:
+            found = _in_order(job, drawn, threads)
+        else:
+            found = list(pool.map(partial(_one_block, job), [_alone(drawn, number) for number in drawn.blocks]))
+    best = np.asarray(sum(often for _, often in found) / len(drawn.magnitude))
+    chance = _advised_best(next(iter(policies.values())), read[0], best)
+    return Posterior(
+        names=tuple(map(str, policies)),
+        state_values=np.concatenate([values for values, _ in found], axis=1),
+        start=first,
+        claimed=np.asarray(claimed),
+        best=best if steps else best[0],
+        advised_best=chance if steps else chance[0],
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is done with every block of models."""
+
+    policies: list[Floats]  # each (1 or H, S, A)
+    discount: Floats
+    horizon: int | None
+    allowed: Booleans  # (S, A)
+    stranded: Booleans  # (S,)
+    compiles: bool  # whether all draws together are worth compiled kernels
+
+    def __call__(self, rows: Floats, reward: Floats) -> tuple[Floats, Floats]:
+        """Value of each policy in each model, ``(P, k, S)``, and how often each action is best, ``(T, S, A)``."""
+        if self.horizon is not None:
+            return self._backward(rows, reward, self.horizon)
+        return self.values(rows, reward), self._best(rows, reward)
+
+    def values(self, rows: Floats, reward: Floats) -> Floats:
+        """Value of each policy in each model, ``(P, k, S)``."""
+        if self.horizon is not None:
+            return self._backward(rows, reward, self.horizon)[0]
+        chains = [follow(rows, reward, policy[0]) for policy in self.policies]
+        if self.discount == 1:
+            for chain, gain in chains:
+                check_ends(as_problem(chain, gain, self.discount), remedy=REMEDY)
+        return np.stack([value_chains(*chain, self.discount, compiles=self.compiles) for chain in chains])
+
+    def _best(self, rows: Floats, reward: Floats) -> Floats:
+        """In how many of the models each action is optimal, ``(1, S, A)``."""
+        if self.stranded.any():
+            reward = np.where(self.stranded[:, None], reward.mean(axis=-1, keepdims=True), reward)
+            rows[:, self.stranded] = rows[:, self.stranded].mean(axis=-2, keepdims=True)  # nobody needs them any more
+        problem = Problem(Rows.trusted(rows), reward, self.discount, self.allowed)
+        check_ends(problem, remedy=REMEDY)
+        engine = "numba" if self.compiles else "numpy"
+        plan = solve(problem.model, reward, self.discount, allowed=self.allowed, engine=engine, threads=1)
+        return np.asarray(plan.tied.sum(axis=0, dtype=np.float64)[None])
+
+    def _backward(self, rows: Floats, reward: Floats, horizon: int) -> tuple[Floats, Floats]:
+        """The same for so many decisions: all policies, and the best one, are followed back from the last at once."""
+        k, S, A, _ = rows.shape
+        flat, gain = rows.reshape(k, S * A, S), reward[..., None]
+        values = np.zeros((k, S, len(self.policies) + 1))  # the best policy comes last
+        best = np.empty((horizon, S, A))
+        for t in reversed(range(horizon)):
+            q = gain + self.discount * (flat @ values).reshape(k, S, A, -1)
+            for i, policy in enumerate(self.policies):
+                values[..., i] = (policy[t % len(policy)] * q[..., i]).sum(axis=-1)
+            top = np.where(self.stranded[:, None], q[..., -1].mean(axis=-1, keepdims=True), q[..., -1])
+            top = np.where(self.allowed, top, -np.inf)
+            values[..., -1] = top.max(axis=-1)
+            best[t] = tied(top).sum(axis=0)
+        return np.moveaxis(values[..., :-1], -1, 0), best
+
+
+def _advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:
+    """Probability that the advised action is best, ``(T, S)``; a random one, as often as it takes the best."""
+    array = np.asarray(advised)
+    silent = (array < 0) if array.dtype.kind in "iu" else np.zeros(array.shape[:-1], dtype=bool)
+    return np.asarray(np.where(silent, np.nan, (policy * best).sum(axis=-1)))
+
+
+def _in_order(job: _Job, drawn: Draws, threads: int | None) -> list[tuple[Floats, Floats]]:
+    """Do all blocks, several at a time, and give the results in order; when one fails, the rest is not begun."""
+    pool = ThreadPoolExecutor(min(threads or default_threads(), len(drawn.blocks)))
+    try:
+        return list(pool.map(lambda number: job(*drawn.block(number)), drawn.blocks))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _alone(drawn: Draws, number: int) -> Draws:
+    """One block by itself, with no more than it needs: it may travel far."""
+    own = slice(number * drawn.together, (number + 1) * drawn.together)
+    return replace(drawn, magnitude=drawn.magnitude[own], seeds=drawn.seeds[[number]])
+
+
+def _one_block(job: _Job, drawn: Draws) -> tuple[Floats, Floats]:
+    return job(*drawn.block(0))
+
+
+def start_of(model: Model, batch: Batch | None, start: ArrayLike | None) -> Floats:
+    """Distribution of the first state, ``(S,)``."""
+    S = model.counts.n_states
+    if start is None:
+        visits = model.counts.visits.sum(axis=-1)
+        return starts(batch) if batch is not None else visits / visits.sum() if visits.any() else np.full(S, 1 / S)
+    chance = within("start", start, 0, 1)
+    if chance.shape != (S,) or abs(chance.sum() - 1) > 1e-9:
+        raise InputError(f"start needs {S} probabilities that sum to 1; got {chance.shape}, sum {chance.sum():g}.")
+    return chance
+
+
+def _tails(level: float) -> tuple[float, float]:
+    if not 0 < level < 1:
+        raise InputError(f"The level of an interval lies between 0 and 1, such as 0.9; got {level}.")
+    return (1 - level) / 2, (1 + level) / 2
+
+
+def _plain(array: Floats) -> Any:
+    """Lists for JSON, with None for NaN."""
+    cells = array.astype(object)
+    cells[np.isnan(array)] = None
+    return cells.tolist()

@@ -1,0 +1,145 @@
+"""Posterior of mean rewards: what the rows leave open about what a pair earns.
+
+The mean reward of a pair is μ(s, a) = m + b(s) + e(s, a): what is earned on the whole, what the state adds and what the
+pair adds, with b ~ Normal(0, ω²) and e ~ Normal(0, τ²). A row earns Normal(μ, σ²). That is one law for pairs with many
+rows, whose own mean decides; for pairs with few, which are drawn toward their state and toward the whole; and for pairs
+without rows, which are as uncertain as pairs differ. So a pair that only looks best by luck is not taken at its word,
+even where the plan took it so.
+
+Draws go down the line. With s² the pooled variance within pairs, which has d degrees of freedom:
+
+    σ² = (d + 2)·s² / χ²(d + 2)        the 2 keeps the variance of Student's t finite when d = 1
+    ω, τ                               from a grid, by the likelihood of the pairs' means at s², flat in ω and in τ
+    m | σ, ω, τ;  b | m, σ, ω, τ;  μ | m + b, σ, τ      normal, in closed form, with a flat prior for m
+
+If no pair has two rows, noise and differences between pairs cannot be told apart: the variance of all rewards then
+stands for s². Rewards by next state have the same law, with arrivals for pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from certeq.base.arrays import Floats, Integers
+from certeq.data.batch import ENDED, Batch
+from certeq.model.rewards import Rewards
+from certeq.model.rewards import estimate as estimate_rewards
+
+GRID = np.geomspace(0.02, 4, 20)  # of ω and τ, in standard deviations of all rewards
+
+
+class Steps(NamedTuple):
+    """Means and variances of each step of a draw, given those before it; leading axis k."""
+
+    whole: Floats  # (k,): mean of m
+    whole_variance: Floats  # (k,)
+    state: Floats  # (k, S): mean of a state's pairs, each by its precision
+    state_kept: Floats  # (k, S): how much of it m + b keeps; the rest is m
+    state_variance: Floats  # (k, S)
+    pair_kept: Floats  # (k, S, A): how much of its own mean a pair keeps; the rest is m + b
+    pair_variance: Floats  # (k, S, A)
+    likelihood: Floats  # (k,): log likelihood of the pairs' means
+
+
+@dataclass(frozen=True)
+class RewardPosterior:
+    """What is needed to draw mean rewards, ``(S, A)``, or of arrivals, ``(S + 1, 1)``."""
+
+    own: Floats  # mean of the pair's rows; 0 without rows
+    visits: Integers
+    within: float  # s²
+    freedom: int  # d
+    spreads: Floats  # (G, 2): ω² and τ²
+    chance: Floats  # (G,)
+
+    def draw(self, size: int, random: np.random.Generator) -> Floats:
+        """Draw all means ``size`` times, ``(size, S, A)``."""
+        noise = self.within * (self.freedom + 2) / random.chisquare(self.freedom + 2, size=size)
+        at = random.choice(len(self.chance), size=size, p=self.chance)
+        step = steps(self.own, self.visits, noise, *self.spreads[at].T)
+        whole = (step.whole + np.sqrt(step.whole_variance) * random.standard_normal(size))[:, None]
+        state = _normal(step.state_kept * step.state + (1 - step.state_kept) * whole, step.state_variance, random)
+        mean = step.pair_kept * self.own + (1 - step.pair_kept) * state[..., None]
+        return _normal(mean, step.pair_variance, random)
+
+    @cached_property
+    def moments(self) -> tuple[Floats, Floats]:
+        """Posterior mean and variance of each μ, were σ² known to be s², ``(S, A)`` each."""
+        step = steps(self.own, self.visits, np.full(len(self.chance), self.within), *self.spreads.T)
+        rest = 1 - step.state_kept
+        state = step.state_kept * step.state + rest * step.whole[:, None]
+        spread = step.state_variance + rest**2 * step.whole_variance[:, None]
+        mean = step.pair_kept * self.own + (1 - step.pair_kept) * state[..., None]
+        inner = step.pair_variance + (1 - step.pair_kept) ** 2 * spread[..., None]
+        center = np.tensordot(self.chance, mean, axes=1)
+        return center, np.tensordot(self.chance, inner + (mean - center) ** 2, axes=1)
+
+    @property
+    def variance(self) -> Floats:
+        """Posterior variance of each mean reward."""
+        return self.moments[1]
+
+
+def reward_posterior(rewards: Rewards, batch: Batch | None) -> RewardPosterior:
+    """Read the posterior off the rows: of pairs, or of arrivals where rewards were estimated by next state.
+
+    For pairs, the estimates tell all that is needed, and there may be no rows.
+    """
+    if rewards.arrival is not None:
+        assert batch is not None
+        arrived = np.where(batch.next_state == ENDED, batch.n_states, batch.next_state)
+        nowhere = np.zeros_like(arrived)
+        batch = Batch(arrived, nowhere, nowhere, batch.n_states + 1, 1, reward=batch.reward)
+        rewards = estimate_rewards(batch)
+    seen, own = rewards.visits, np.where(rewards.visits > 0, rewards.raw, 0.0)
+    mean = (seen * own).sum() / seen.sum()
+    between = float((seen * (own - mean) ** 2).sum() / seen.sum())
+    freedom = int(np.maximum(seen - 1, 0).sum())
+    within = rewards.within if freedom else between
+    unit = np.sqrt(between + rewards.within) or 1e-9 * max(1.0, abs(mean))  # where all rewards are one, next to nothing
+    omega, tau = (axis.ravel() for axis in np.meshgrid(unit * GRID, unit * GRID, indexing="ij"))
+    spreads = np.stack([omega**2, tau**2], axis=1)
+    found = steps(own, seen, np.full(len(omega), within), *spreads.T).likelihood + np.log(omega * tau)
+    chance = np.exp(found - found.max())
+    return RewardPosterior(own, seen, within, freedom, spreads, chance / chance.sum())
+
+
+def steps(own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floats) -> Steps:
+    """Take the law apart, for k values ``(k,)`` of the variances σ², ω² and τ²."""
+    seen, c = visits > 0, np.maximum(visits, 1)
+    error = noise[:, None, None] / c
+    pair = tau[:, None, None] + error  # variance of a pair's own mean around m + b
+    weight = np.where(seen, 1 / pair, 0.0)
+    total = weight.sum(axis=-1)
+    tried = total > 0
+    safe = np.where(tried, total, 1.0)
+    state = (weight * own).sum(axis=-1) / safe
+    apart = omega[:, None] + 1 / safe  # variance of a state's mean around m
+    pull = np.where(tried, 1 / apart, 0.0)
+    whole = (pull * state).sum(axis=-1) / pull.sum(axis=-1)
+    state_kept = np.where(tried, omega[:, None] / apart, 0.0)
+    pair_kept = np.where(seen, tau[:, None, None] / pair, 0.0)
+    squares = (weight * (own - state[..., None]) ** 2).sum(axis=(-2, -1)) + (pull * (state - whole[:, None]) ** 2).sum(
+        -1
+    )
+    logs = np.where(seen, np.log(pair), 0.0).sum(axis=(-2, -1)) + np.where(tried, np.log(safe * apart), 0.0).sum(
+        axis=-1
+    )
+    return Steps(
+        whole=whole,
+        whole_variance=1 / pull.sum(axis=-1),
+        state=state,
+        state_kept=state_kept,
+        state_variance=np.where(tried, state_kept / safe, omega[:, None]),
+        pair_kept=pair_kept,
+        pair_variance=np.where(seen, pair_kept * error, tau[:, None, None]),
+        likelihood=-0.5 * (squares + logs + np.log(pull.sum(axis=-1))),
+    )
+
+
+def _normal(mean: Floats, variance: Floats, random: np.random.Generator) -> Floats:
+    return np.asarray(mean + np.sqrt(variance) * random.standard_normal(mean.shape))

@@ -1,0 +1,278 @@
+"""Tables of the report: which lines and cells, and what may not be told. The page lays them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from certeq.base.arrays import Integers
+from certeq.base.display import harmless, number, shorten
+from certeq.questions.findings import Findings
+from certeq.report.curves import comparable
+
+if TYPE_CHECKING:
+    from certeq.questions.collect import Ranking
+    from certeq.questions.conventions import Conventions
+    from certeq.questions.fragility import Fragility
+    from certeq.questions.off_policy import OffPolicy
+    from certeq.questions.posterior import Posterior
+
+FEW = 5
+LONG, SHOWN = 2_000, 500  # with more states than LONG, tables show the SHOWN most visited
+CELLS = 20_000  # that a table of states and actions may have
+LETTERS = 300_000  # of all labels together, up to which each is told in full
+BRIEF = 80  # characters of a label otherwise
+NAME = 160  # characters of a state's name in tables that only refer to it
+
+
+class Cell(NamedTuple):
+    """What stands in a cell, and how: text, number, action (with its color) or share (with a bar)."""
+
+    text: str
+    kind: str = "text"
+    more: Any = None
+
+
+class Line(NamedTuple):
+    """A line of a table, with marks that it can be found by."""
+
+    cells: list[Cell]
+    marks: str = ""
+    action: int = -1
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its words."""
+
+    name: str
+    caption: str
+    header: list[Cell]
+    lines: list[Line]
+
+
+class Teller:
+    """Says what may be said: counts below a limit are only said to be below it."""
+
+    def __init__(self, findings: Findings, suppress_below: int) -> None:
+        self.findings, self.limit = findings, suppress_below
+        policy = findings.learned.policy
+        self.visits = policy.visits
+        self.hidden = (self.visits > 0) & (self.visits < suppress_below)
+        self.few = max(FEW, suppress_below)  # tried less often than this, advice is marked as thin
+        self.order = np.argsort(-self.visits.sum(axis=1), kind="stable")
+        S = len(self.visits)
+        self.shown: Integers = self.order if S <= LONG else self.order[:SHOWN]
+        self.partial = "" if S <= LONG else f" The {SHOWN:,} most visited of {S:,} states; policy.csv has all of them."
+        axes, words = policy.recipe.parts()
+        full = sum(len(word) for s in self.shown for word in words[s]) <= LETTERS
+        self.axes = [shorten(name, BRIEF) for name in axes]
+        self.words = {
+            int(s): [harmless(word) if full else shorten(word, BRIEF) for word in words[s]] for s in self.shown
+        }
+        self.actions = [shorten(name, BRIEF) for name in policy.action_names]
+
+    def count(self, state: int, action: int) -> Cell:
+        """How often a pair was tried."""
+        if self.hidden[state, action]:
+            return Cell(f"<{self.limit}", "number", 0)
+        return Cell(number(int(self.visits[state, action])), "number" if self.visits[state, action] else "never")
+
+    def state(self, state: int) -> Cell:
+        """A state by its name."""
+        return Cell(shorten(self.findings.learned.policy.state_names[state], NAME), "head")
+
+    def action(self, action: int, otherwise: str = "–") -> Cell:
+        """An action by its name and color."""
+        return Cell(otherwise, "soft") if action < 0 else Cell(self.actions[action], "action", action % 8)
+
+
+def amount(value: float) -> Cell:
+    """A number, or nothing where there is none."""
+    return Cell("–", "never") if np.isnan(value) else Cell(number(value), "number")
+
+
+def any_amount(value: Any) -> Cell:
+    """A number, or nothing where there is none."""
+    return Cell("–", "never") if value is None else amount(value)
+
+
+def share(value: float) -> Cell:
+    """A probability with its bar; as a share of draws it is never certain."""
+    if np.isnan(value):
+        return Cell("–", "never")
+    return Cell(percent(min(max(value, 1e-9), 1 - 1e-9)), "share", round(40 * float(value), 1))
+
+
+def percent(value: float, draws: int = 0) -> str:
+    """A share for people; never 0 or 100 unless it is, and never where it is a share of draws."""
+    if draws and value in (0, 1):
+        return f">{100 - 100 / draws:g} %" if value else f"<{100 / draws:g} %"
+    if 0 < value < 0.005:
+        return "<1 %"
+    return ">99 %" if 0.995 <= value < 1 else f"{value:.0%}".replace("%", " %")
+
+
+def policy_table(teller: Teller) -> Table:
+    """The advice of each state with its support, its rival, and how sure it is."""
+    findings = teller.findings
+    advised, support = findings.advised, findings.support
+    runner, gap = findings.runner_up
+    chance = None if findings.posterior is None else np.atleast_2d(findings.posterior.advised_best)[0]
+    fragile = findings.fragility
+    open_states = set() if findings.posterior is None else set(findings.posterior.undecided().tolist())
+    header = [*(Cell(name, "head") for name in teller.axes), Cell("Advised"), Cell("Tried", "number")]
+    header += [Cell("Runner-up"), Cell("Gap", "number")]
+    header += [Cell("Chance it is best", "number")] if chance is not None else []
+    header += [Cell("Contrary rows to change it", "number")] if fragile is not None else []
+    lines = []
+    for s in teller.shown.tolist():
+        a = int(advised[s])
+        marks = ["thin"] if a >= 0 and support[s] < teller.few else []
+        marks += ["open"] if s in open_states else []
+        marks += ["none"] if a < 0 else []
+        cells = [Cell(word, "head") for word in teller.words[s]]
+        cells += [teller.action(a, "no advice"), teller.count(s, a) if a >= 0 else Cell("–", "never")]
+        cells += [teller.action(int(runner[s]), "nothing else tried" if a >= 0 else "–"), amount(gap[s])]
+        cells += [share(chance[s] if findings.choice[s] else np.nan)] if chance is not None else []
+        cells += [_contrary(fragile, s)] if fragile is not None else []
+        lines.append(Line(cells, " ".join(marks), a))
+    caption = f"Advice in each state, the most visited first.{teller.partial}"
+    return Table("policy-table", caption, header, lines)
+
+
+def _contrary(fragile: Fragility, state: int) -> Cell:
+    """How many rows against it would change a piece of advice."""
+    number_of = int(fragile.observations[state])
+    if not fragile.asked[state]:
+        return Cell("not asked" if fragile.choice[state] else "–", "never")
+    return Cell(f">{fragile.cap:,}" if number_of > fragile.cap else number(number_of), "number", number_of)
+
+
+def undecided_table(teller: Teller, posterior: Posterior) -> Table:
+    """States where no action is clearly the best, the most visited first, with the two most likely ones."""
+    findings = teller.findings
+    best = posterior.best if posterior.best.ndim == 2 else posterior.best[0]
+    open_states = set(posterior.undecided().tolist())
+    lines = []
+    for s in [s for s in teller.shown.tolist() if s in open_states]:
+        a = int(findings.advised[s])
+        rest = np.where(np.arange(best.shape[1]) == a, -1.0, best[s])
+        rival = int(rest.argmax())
+        cells = [teller.state(s), teller.action(a), share(float(best[s, a])), teller.count(s, a)]
+        lines.append(Line([*cells, teller.action(rival), share(float(rest[rival])), teller.count(s, rival)]))
+    heads = ("Chance it is best", "Tried")
+    header = [Cell("State", "head"), Cell("Advised"), *(Cell(head, "number") for head in heads)]
+    header += [Cell("Or rather"), *(Cell(head, "number") for head in heads)]
+    caption = f"Undecided states, the most visited first: {len(open_states):,} in all."
+    return Table("undecided-table", caption, header, lines)
+
+
+def conventions_table(found: Conventions) -> Table:
+    """How many states are advised otherwise under each convention."""
+    lines = [
+        Line([Cell(name, "head"), Cell("used here" if name == found.chosen else ""), amount(len(found.differs(name)))])
+        for name in found.policies
+    ]
+    header = [Cell("Convention", "head"), Cell(""), Cell("States advised otherwise", "number")]
+    return Table("conventions-table", "Conventions for pairs without data.", header, lines)
+
+
+def visits_table(teller: Teller) -> Table:
+    """How often each action was tried in each state."""
+    header = [Cell("State", "head"), *(Cell(name, "number") for name in teller.actions)]
+    states = _fitting(teller, len(teller.actions))
+    lines = [Line([teller.state(s), *(teller.count(s, a) for a in range(len(teller.actions)))]) for s in states]
+    return Table("visits-table", f"Times tried.{_part(teller, states)}", header, lines)
+
+
+def weights_table(teller: Teller) -> Table:
+    """Weight of the target in each pair."""
+    learned = teller.findings.learned
+    weight = np.broadcast_to(learned.shrinkage.weight, teller.visits.shape)
+    header = [Cell("State", "head"), *(Cell(name, "number") for name in teller.actions)]
+    states = _fitting(teller, len(teller.actions))
+
+    def told(s: int, a: int) -> Cell:
+        return Cell("not told", "never") if teller.hidden[s, a] else Cell(f"{weight[s, a]:.3f}", "number")
+
+    lines = [Line([teller.state(s), *(told(s, a) for a in range(len(teller.actions)))]) for s in states]
+    return Table("weights-table", f"Weight of the target.{_part(teller, states)}", header, lines)
+
+
+def reasons_table(teller: Teller) -> Table:
+    """The gap to the runner-up, taken apart."""
+    findings = teller.findings
+    runner, gap = findings.runner_up
+    kept = [s for s in comparable(findings, teller.limit).tolist() if s in teller.words]
+    numeric = [Cell(name, "number") for name in ("Now", "Later", "Gap")]
+    lines = [
+        Line(
+            [
+                teller.state(s),
+                teller.action(int(findings.advised[s])),
+                teller.action(int(runner[s])),
+                *(amount(value) for value in (findings.now[s], findings.later[s], gap[s])),
+            ]
+        )
+        for s in kept
+    ]
+    header = [Cell("State", "head"), Cell("Advised"), Cell("Runner-up"), *numeric]
+    return Table("reasons-table", f"Why the advised action leads.{teller.partial}", header, lines)
+
+
+def estimates_table(found: OffPolicy) -> Table:
+    """Off-policy estimates with their intervals, and what to know about each."""
+    header = [Cell("Estimate", "head"), *(Cell(head, "number") for head in ("Value", f"{found.level:.0%} interval"))]
+    header += [Cell("Comparable"), Cell("To know")]
+    lines = [
+        Line(
+            [
+                Cell(one.words, "head"),
+                amount(one.value),
+                Cell("–", "never") if np.isnan(one.low) else Cell(f"{number(one.low)} to {number(one.high)}", "number"),
+                Cell("yes" if one.trusted else "no"),
+                Cell(one.note),
+            ]
+        )
+        for one in found.estimates
+    ]
+    return Table("estimates-table", "Estimates from the episodes alone.", header, lines)
+
+
+def collect_table(teller: Teller, found: Ranking, most: int = 10) -> Table:
+    """The pairs whose observation would help most."""
+    lines = [
+        Line(
+            [
+                teller.action(int(found.action[i])),
+                teller.state(int(found.state[i])),
+                teller.count(int(found.state[i]), int(found.action[i])),
+                amount(float(found.gain[i])),
+                amount(float(found.error[i])),
+            ]
+        )
+        for i in range(min(most, int((found.gain > 0).sum())))
+    ]
+    numeric = [Cell(head, "number") for head in ("Tried so far", "Regret removed", "Give or take")]
+    header = [Cell("Try"), Cell("In state", "head"), *numeric]
+    return Table("collect-table", "Where one more observation helps most.", header, lines)
+
+
+def plain_table(name: str, caption: str, header: Iterable[tuple[str, str]], rows: Iterable[Iterable[Cell]]) -> Table:
+    """A table of cells that were made elsewhere."""
+    return Table(name, caption, [Cell(*head) for head in header], [Line(list(row)) for row in rows])
+
+
+def _fitting(teller: Teller, columns: int) -> list[int]:
+    """As many states as a table of so many columns should have."""
+    fitting: list[int] = teller.shown[: max(20, CELLS // columns)].tolist()
+    return fitting
+
+
+def _part(teller: Teller, states: list[int]) -> str:
+    total = len(teller.visits)
+    return "" if len(states) == total else f" The {len(states):,} most visited of {total:,} states."

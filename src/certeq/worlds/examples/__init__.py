@@ -1,0 +1,63 @@
+"""Data to try things on: files that come with the package, and how each was made.
+
+``tumor_trial.csv`` is a trial of 50 patients over 30 months, simulated with ``certeq.worlds.tumor_model`` and its
+default settings. Each row is a decision: ``patient``, ``month``, the raw continuous measurements
+``drug_concentration``, ``proliferative_mm``, ``quiescent_mm``, ``damaged_mm``, then ``treatment`` ("none" or "TMZ",
+by the toss of a coin) and ``reward``. What came of it is in the patient's next row; of the last row of each patient the
+outcome is not recorded.
+
+``python -m certeq.worlds.examples`` makes the files anew; with a directory, it makes them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+from certeq.base.arrays import Floats
+from certeq.base.errors import unknown
+
+SEED = 2023
+
+
+def path(name: str = "tumor_trial.csv") -> Path:
+    """Where an example lies on disk."""
+    if name not in EXAMPLES:
+        raise unknown("example", name, EXAMPLES)
+    return Path(str(files(__name__).joinpath(name)))
+
+
+def write(directory: Path | None = None) -> list[Path]:
+    """Make every example anew, in its place in the package or in another directory."""
+    places = [path(name) if directory is None else directory / name for name in EXAMPLES]
+    for place in places:
+        place.write_text(EXAMPLES[place.name](), encoding="utf-8", newline="\n")
+    return places
+
+
+def tumor_trial() -> str:
+    """Simulate the text of ``tumor_trial.csv``."""
+    from certeq.worlds.tumor_model import trial  # looking for a file needs no simulator
+
+    rows = trial(rng=SEED)
+    columns = {
+        "patient": rows["patient"],
+        "month": rows["month"],
+        "drug_concentration": _rounded(rows["drug_concentration"]),
+        "proliferative_mm": _rounded(rows["proliferative"]),
+        "quiescent_mm": _rounded(rows["quiescent"]),
+        "damaged_mm": _rounded(rows["damaged"]),
+        "treatment": ["TMZ" if dose else "none" for dose in rows["treat"]],
+        "reward": _rounded(rows["reward"]),
+    }
+    lines = [columns, *zip(*columns.values(), strict=True)]
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)
+
+
+def _rounded(values: Floats) -> list[float]:
+    """Four decimals, and no -0.0: fine enough for any use, coarse enough to be the same on every machine."""
+    return [round(value, 4) + 0.0 for value in values.tolist()]
+
+
+EXAMPLES: dict[str, Callable[[], str]] = {"tumor_trial.csv": tumor_trial}

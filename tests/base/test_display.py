@@ -1,0 +1,90 @@
+"""Labels and small tables as people see them, in a terminal, a page or a notebook."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import numpy as np
+import pytest
+
+import certeq
+from certeq.base.display import LONGEST, MOST, harmless, notebook, number, several, shorten, told
+
+HOSTILE = ["<script>alert(1)</script>", "\u202eabc", "\x1b[2J", "a\nb", "[/bold]", "x" * 10_000, "&lt;"]
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_a_harmless_text_commands_nothing(label):
+    assert all(c.isprintable() or c == "\n" for c in harmless(label))
+    assert all(c.isprintable() for c in shorten(label, 30))
+    assert len(shorten(label, 30)) <= 30
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(1234, "1,234"), (0.0, "0"), (0.12345, "0.123"), (-0.5, "−0.5"), (98765.4, "98,765"), (0.00001234, "1.2e−05")],
+)
+def test_numbers_are_written_for_people(value, said):
+    assert number(value) == said
+
+
+def test_one_thing_is_no_plural():
+    assert [several(n, "state") for n in (0, 1, 2000)] == ["0 states", "1 state", "2,000 states"]
+    assert several(2, "pair has", "pairs have") == "2 pairs have"
+
+
+def test_a_notebook_shows_the_first_rows_and_how_many_are_left():
+    html = notebook("A <b>", ("x",), ([i] for i in range(25)), 25)
+    assert html.count("<tr>") == MOST + 1
+    assert f"… and {25 - MOST} more." in html
+    assert "A &lt;b&gt;" in html
+
+
+@pytest.fixture
+def batch():
+    label = "<img src=x onerror=alert(1)>" + "z" * 500
+    random = np.random.default_rng(0)
+    state, action = random.integers(12, size=200), random.integers(2, size=200)
+    names = tuple(f"{i}{label}" for i in range(12))
+    return certeq.Batch(
+        state,
+        action,
+        np.roll(state, -1),
+        12,
+        2,
+        reward=random.random(200),
+        state_names=names,
+        action_names=(label, "y"),
+    )
+
+
+def test_objects_show_themselves_in_a_notebook_without_harm(batch):
+    learned = certeq.learn(batch)
+    for shown in (learned, learned.policy, learned.counts, learned.plan):
+        html = shown._repr_html_()
+        assert "<img" not in html
+        assert html.count("<div") == html.count("</div>")
+        assert max(map(len, re.findall(r"<td>(.*?)</td>", unescape(html)))) <= LONGEST + 30
+    first = re.findall(r"<td>(.*?)</td>", learned.policy._repr_html_())
+    assert first[2] == str(learned.policy.visits[0, learned.policy.actions[0]])
+
+
+def test_batches_of_plans_and_counts_tell_their_shape():
+    counts = np.ones((3, 2, 1, 2), dtype=int)
+    assert "(3,) data sets" in certeq.Counts(counts)._repr_html_()
+    assert "one for each of (3,)" in certeq.plan(counts, [[0.0], [1.0]], 0.9)._repr_html_()
+    assert (
+        "at the first of 4 decisions"
+        in certeq.learn(certeq.Batch([0, 1], [0, 0], [1, 0], 2, 1, reward=[0.0, 1.0]), horizon=4).policy._repr_html_()
+    )
+
+
+def test_answers_tell_themselves_in_a_notebook(batch):
+    learned = certeq.learn(replace(batch, episode=np.arange(200) // 10, time=np.arange(200) % 10))
+    found = certeq.examine(learned, draws=20)
+    for part in ("posterior", "audit", "path", "fragility", "conventions", "collect"):
+        html = getattr(found, part)._repr_html_()
+        assert html.startswith("<div>")
+        assert "<img" not in html
+    assert "20 drawn models" in found.posterior._repr_html_()
+    assert told(["a <b>", "\u202e"]) == "<div><p>a &lt;b&gt;</p><p>\\u202e</p></div>"

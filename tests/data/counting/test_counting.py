@@ -1,0 +1,218 @@
+"""Counting in pieces gives what counting in memory gives, bit for bit, whatever the pieces, files and threads."""
+
+import datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from counted import ROLES, in_memory, rows, same_counts
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from certeq import InputError
+from certeq.data.counting import Tallied, coding, count, dictionaries
+
+
+def check(path, told, **how):
+    """Count a file in both ways and compare everything."""
+    tallied = count(path, **told, **how)
+    batch, counts, sums = in_memory(path, **told)
+    same_counts(tallied.counts, counts)
+    assert tallied.recipe == batch.recipe
+    assert tallied.action_recipe == batch.action_recipe
+    assert dict(tallied.dropped) == dict(batch.dropped)
+    assert (len(tallied), tallied.rows, tallied.endings) == (len(batch), batch.n_rows_read, int(batch.ended.sum()))
+    assert tallied.fingerprint == batch.fingerprint
+    if sums is not None:
+        mine, size = tallied.rewards, tallied.rewards.size / sums.size
+        assert np.array_equal(mine.visits, sums.visits)
+        assert np.array_equal(mine.arrivals, sums.arrivals)
+        np.testing.assert_allclose(mine.total * size, sums.total, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(mine.arrived * size, sums.arrived, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(mine.scatter * size**2, sums.scatter, rtol=1e-10)
+        assert tallied.reward_range == (batch.reward.min(), batch.reward.max())
+    return tallied
+
+
+@pytest.mark.parametrize("piece_rows", [1, 64, 999, 3000, 10_000])
+def test_pieces_of_any_size_give_the_counts_of_the_whole(parquet, piece_rows):
+    path = parquet(rows(60 if piece_rows == 1 else 3000))
+    check(path, ROLES, piece_rows=piece_rows)
+
+
+def test_a_folder_counts_like_one_file_with_the_same_rows(parquet):
+    frame = rows()
+    one, several = parquet(frame), parquet(frame, "folder", files=5)
+    (several / "_SUCCESS").touch()
+    (several / ".part-000.parquet.crc").write_bytes(b"x")
+    alone, together = count(one, **ROLES), count(several, **ROLES, piece_rows=128)
+    same_counts(alone.counts, together.counts)
+    assert alone.recipe == together.recipe
+    assert together.files == tuple(f"part-{i:03}.parquet" for i in range(5))
+
+
+def test_the_fingerprint_of_a_folder_is_that_of_its_list_of_sums(parquet):
+    import hashlib
+
+    folder = parquet(rows(), "folder", files=2)
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(folder.iterdir())]
+    assert count(folder, **ROLES).fingerprint == hashlib.sha256("".join(lines).encode()).hexdigest()
+    assert count(folder, **ROLES, fingerprint=False).fingerprint is None
+
+
+def test_the_number_of_threads_changes_no_bit(parquet):
+    folder = parquet(rows(), "folder", files=3)
+    results = {count(folder, **ROLES, piece_rows=100, threads=threads).to_bytes() for threads in (1, 2, 5)}
+    assert len(results) == 1
+
+
+TOGETHER = (  # kinds of a state and of its next state
+    *("text text", "category text", "integer integer", "integer whole", "small float"),
+    *("flag integer", "date date", "date moment", "unsigned unsigned", "float whole"),
+)
+
+
+@st.composite
+def tables(draw):
+    """Small tables of a state, an action and a next state, of any kind that a column may have."""
+    n = draw(st.integers(1, 40))
+    kinds = {
+        "text": (st.sampled_from(["a", "b", " b", "ü", "Z", "10", "", "  "]), pl.String),
+        "category": (st.sampled_from(["a", "b", "c"]), pl.Categorical),
+        "integer": (st.integers(-5, 5) | st.sampled_from([2**40, -(2**62)]), pl.Int64),
+        "small": (st.integers(-128, 127), pl.Int8),
+        "unsigned": (st.integers(0, 3), pl.UInt64),
+        "whole": (st.integers(-3, 3).map(float) | st.just(float("nan")) | st.just(-0.0), pl.Float64),
+        "float": (st.sampled_from([0.5, -0.0, 0.0, 1.0, 2.0**60]), pl.Float32),
+        "flag": (st.booleans(), pl.Boolean),
+        "date": (st.dates(datetime.date(2020, 1, 1), datetime.date(2020, 1, 9)), pl.Date),
+        "moment": (st.datetimes(datetime.datetime(1999, 1, 1), datetime.datetime(2001, 1, 1)), pl.Datetime("ms")),
+    }
+    blank = draw(st.sampled_from([0, 3]))  # whether values may be missing
+
+    def column(kind):
+        values, dtype = kinds[kind]
+        some = st.none() | values if blank else values
+        return pl.Series(draw(st.lists(some, min_size=n, max_size=n)), dtype=dtype, strict=False)
+
+    together = draw(st.sampled_from([words.split() for words in TOGETHER]))
+    frame = {"s": column(together[0]), "t": column(together[1]), "a": column(draw(st.sampled_from(list(kinds))))}
+    if draw(st.booleans()):
+        frame["end"] = pl.Series(draw(st.lists(st.none() | st.booleans(), min_size=n, max_size=n)), dtype=pl.Boolean)
+    if draw(st.booleans()):
+        frame["r"] = pl.Series(draw(st.lists(st.integers(-9, 9), min_size=n, max_size=n)), dtype=pl.Float64)
+    return pl.DataFrame(frame)
+
+
+def complaint(path, told):
+    """What the reader says about a file that it refuses."""
+    try:
+        in_memory(path, **told)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("pyarrow", [True, False])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(frame=tables(), piece_rows=st.integers(1, 50))
+def test_columns_of_every_kind_are_read_as_the_reader_reads_them(
+    tmp_path_factory, monkeypatch, pyarrow, frame, piece_rows
+):
+    monkeypatch.setattr(dictionaries, "installed", lambda: pyarrow)
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    frame.write_parquet(path)
+    told = {"state": ["s"], "next_state": ["t"], "action": ["a"]}
+    told |= {"done": "end" if "end" in frame else False, "reward": "r" if "r" in frame else False, "truncated": False}
+    labels = {"bins": {"s": "labels", "a": "labels"}}
+    said = complaint(path, told)
+    if said is not None:
+        with pytest.raises(InputError) as mine:
+            count(path, **told, **labels, piece_rows=piece_rows)
+        if said.startswith("Row"):
+            assert str(mine.value).startswith("rows.parquet: Row")
+            if piece_rows >= len(frame):  # then the same row is found first; how many there are like it is not told
+                assert str(mine.value).startswith(f"rows.parquet: {said.split(' is missing')[0]}")
+        return
+    tallied = count(path, **told, **labels, piece_rows=piece_rows)
+    batch, counts, _ = in_memory(path, **told)
+    same_counts(tallied.counts, counts)
+    assert tallied.recipe == batch.recipe
+    assert tallied.action_recipe == batch.action_recipe
+    assert dict(tallied.dropped) == dict(batch.dropped)
+
+
+def test_text_is_read_alike_with_pyarrow_and_without(parquet, monkeypatch):
+    path, told = parquet(rows(), group=250), ROLES | {"piece_rows": 900}
+    with_pyarrow = count(path, **told).to_bytes()
+    monkeypatch.setattr(dictionaries, "installed", lambda: False)
+    assert count(path, **told).to_bytes() == with_pyarrow
+
+
+def test_texts_with_one_hash_are_told_apart(parquet, monkeypatch):
+    path = parquet(rows())
+    monkeypatch.setattr(dictionaries, "installed", lambda: False)
+    monkeypatch.setattr(coding, "hashes", lambda series: np.zeros(len(series), dtype=np.uint64))
+    check(path, ROLES, piece_rows=1000)
+
+
+def test_edges_cut_numbers_as_the_reader_cuts_them(parquet):
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame(
+        {
+            "x": rng.normal(size=500),
+            "dose": rng.random(500),
+            "reward": rng.random(500),
+            "next_x": rng.normal(size=500),
+        }
+    )
+    told = {"state": ["x"], "next_state": ["next_x"], "action": ["dose"], "reward": "reward"}
+    told |= {"done": False, "truncated": False, "bins": {"x": "edges:-1,0,0.5", "dose": "edges:0.5"}}
+    tallied = check(parquet(frame), told, piece_rows=64)
+    assert tallied.counts.n_states == 4
+    assert tallied.counts.n_actions == 2
+
+
+def test_wide_ranges_and_many_combinations_are_listed_instead_of_laid_out(parquet, monkeypatch):
+    path, expected = parquet(rows()), count(parquet(rows(), "again.parquet"), **ROLES)
+    monkeypatch.setattr(coding, "RANGE", 4)
+    monkeypatch.setattr("certeq.data.counting.spaces.RANGE", 4)
+    monkeypatch.setattr("certeq.data.counting.pieces.SPACIOUS", 4)
+    assert count(path, **ROLES, piece_rows=500).recipe == expected.recipe
+    same_counts(count(path, **ROLES, piece_rows=500).counts, expected.counts)
+
+
+def test_rewards_of_any_size_are_added_in_units_that_do_not_round(parquet):
+    frame = pl.DataFrame({"s": [0, 0, 0, 1], "a": [0] * 4, "t": [1, 1, 0, 0], "r": [1e300, -1e300, 5e299, 2.0**-1060]})
+    told = {"state": ["s"], "next_state": ["t"], "action": ["a"], "reward": "r", "done": False, "truncated": False}
+    tallied = count(parquet(frame), **told, piece_rows=1)
+    assert tallied.rewards.total[0, 0] * tallied.rewards.size == 5e299
+    assert np.isfinite(tallied.rewards.scatter)
+    small = count(parquet(frame[3:], "small.parquet"), **told)
+    assert small.rewards.total[1 if len(small.state_names) > 1 and small.state_names[0] == "0" else 0, 0] > 0
+
+
+def test_a_blank_partner_of_another_size_is_no_obstacle(parquet):
+    large = pl.Series([2**40, 2**40 + 1, 2**40], dtype=pl.Int64)
+    frame = pl.DataFrame({"s": large, "a": [1, 1, 1], "t": pl.Series([None] * 3, dtype=pl.Int8), "end": [True] * 3})
+    told = {"state": ["s"], "next_state": ["t"], "action": ["a"], "reward": False, "done": "end", "truncated": False}
+    assert check(parquet(frame), told).endings == 3
+
+
+def test_large_counts_stay_sparse_as_tally_keeps_them(parquet):
+    rng = np.random.default_rng(0)
+    n, S = 20_000, 2000
+    frame = pl.DataFrame(
+        {"state": rng.integers(0, S, n), "action": rng.integers(0, 3, n), "next_state": rng.integers(0, S, n)}
+    )
+    told = {"state": ["state"], "next_state": ["next_state"], "action": ["action"], "reward": False}
+    tallied = check(parquet(frame, group=3000), told | {"done": False, "truncated": False}, piece_rows=6000)
+    assert tallied.counts.sparse
+
+
+def test_columns_are_found_by_their_names_and_what_is_not_used_is_told(parquet):
+    frame = rows().select(state="stage", action=pl.lit(1), next_state=pl.col("next_stage").fill_null(0), patient="ward")
+    tallied = count(parquet(frame))
+    assert tallied.rewards is None
+    assert any("Not used: patient" in note for note in tallied.notes)
+    assert isinstance(tallied, Tallied)

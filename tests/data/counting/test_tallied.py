@@ -1,0 +1,190 @@
+"""A file of counts: what goes in comes out, and nothing that is not one gets in."""
+
+import contextlib
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from counted import rows, same_counts
+
+from certeq import InputError
+from certeq.data.counting import Tallied, count
+from certeq.data.counting.tallied import ARRAYS
+
+ROLES = {"state": ["ward", "stage"], "next_state": ["next_ward", "next_stage"], "action": ["drug"], "done": "done"}
+ROLES |= {"truncated": "cut"}
+
+
+@pytest.fixture
+def tallied(parquet):
+    return count(parquet(rows()), **ROLES, reward="reward")
+
+
+def arrays_of(data):
+    with np.load(io.BytesIO(data)) as archive:
+        return dict(archive)
+
+
+def write(path, arrays, **compressed):
+    (np.savez_compressed if compressed else np.savez)(path, **arrays)
+    return path
+
+
+def refused(path, words, **more):
+    with pytest.raises(InputError, match=words) as caught:
+        Tallied.load(path, **more)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reward", ["reward", False])
+@pytest.mark.parametrize("done", ["done", False])
+def test_what_is_saved_is_loaded_bit_for_bit(parquet, tmp_path, reward, done):
+    frame = rows() if done else rows().drop_nulls()
+    before = count(parquet(frame), **ROLES | {"done": done}, reward=reward)
+    before.save(tmp_path / "counts.npz")
+    after = Tallied.load(tmp_path / "counts.npz")
+    same_counts(before.counts, after.counts)
+    assert after.to_bytes() == before.to_bytes() == (tmp_path / "counts.npz").read_bytes()
+    for name in ("recipe", "action_recipe", "rows", "dropped", "notes", "files", "fingerprint", "reward_range"):
+        assert getattr(after, name) == getattr(before, name)
+    if reward:
+        for name in ("size", "visits", "total", "scatter", "arrivals", "arrived"):
+            assert np.array_equal(getattr(after.rewards, name), getattr(before.rewards, name))
+
+
+def test_large_counts_come_back_sparse(parquet, tmp_path):
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    columns = {"s": rng.integers(0, 1500, 9000), "a": rng.integers(0, 2, 9000), "t": rng.integers(0, 1500, 9000)}
+    before = count(parquet(pl.DataFrame(columns), group=3000), state=["s"], action=["a"], next_state=["t"])
+    before.save(tmp_path / "counts.npz")
+    assert before.counts.sparse
+    same_counts(Tallied.load(tmp_path / "counts.npz").counts, before.counts)
+
+
+def test_a_file_is_not_written_over_unless_asked(tallied, tmp_path):
+    path = tmp_path / "counts.npz"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="is there already"):
+        tallied.save(path)
+    tallied.save(path, force=True)
+    assert len(Tallied.load(path)) == len(tallied)
+
+
+def test_compressed_files_are_read_too(tallied, tmp_path):
+    path = write(tmp_path / "counts.npz", arrays_of(tallied.to_bytes()), compressed=True)
+    same_counts(Tallied.load(path).counts, tallied.counts)
+
+
+def test_what_is_not_a_file_of_counts_is_refused(tallied, tmp_path):
+    path = tmp_path / "counts.npz"
+    refused(path, "There is no file")
+    refused(tmp_path, "is not a file")
+    path.write_bytes(b"not an archive")
+    refused(path, "damaged, or not a file of counts")
+    arrays = arrays_of(tallied.to_bytes())
+    refused(write(path, {"x": np.zeros(3)}), "is not a file of counts")
+    refused(write(path, arrays | {"more": np.zeros(3)}), "is not a file of counts")
+    refused(write(path, {k: v for k, v in arrays.items() if k != "count"}), "damaged")
+    about = json.loads(arrays["about"].tobytes())
+
+    def told(**changes):
+        text = json.dumps(about | changes).encode()
+        return write(path, arrays | {"about": np.frombuffer(text, dtype=np.uint8)})
+
+    refused(told(format="something"), 'does not say "format": "certeq-counts"')
+    refused(told(version=2), "has version 2; this certeq reads up to 1")
+    refused(told(version="x"), "version must be a whole number")
+    refused(told(rows=len(tallied) - 1), f"rows must be between {len(tallied)} and")
+    refused(told(rows=2**70), "rows must be between")
+    refused(told(dropped=[]), "damaged")
+    refused(told(reward={"unit": "x"}), "damaged")
+    refused(told(reward=about["reward"] | {"unit": float("inf")}), "damaged")
+    refused(told(actions=about["states"]), "entries instead of|do not go with|damaged")
+    refused(told(states={"version": 1, "axes": [], "cells": []}), "The recipe's 'cells' must be lists")
+
+
+def test_numbers_that_make_no_sense_are_refused(tallied, tmp_path):
+    path, arrays = tmp_path / "counts.npz", arrays_of(tallied.to_bytes())
+
+    def with_(name, change):
+        array = arrays[name].copy()
+        change(array)
+        return write(path, arrays | {name: array})
+
+    def put(at, value):
+        return lambda array: array.__setitem__(at, value)
+
+    refused(with_("pointer", put(0, 1)), "pointer must rise")
+    refused(with_("pointer", put(3, 10**9)), "pointer must rise")
+    refused(with_("next_state", put(0, -1)), "next states must rise")
+    refused(with_("next_state", put(-1, 10**6)), "next states must rise")
+    refused(with_("next_state", lambda array: array.sort()), "next states must rise")
+    refused(with_("count", put(0, 0)), "counts be positive")
+    refused(with_("ended", put(0, -1)), "ended must not be negative")
+    refused(with_("reward_total", put(0, np.nan)), "sums of rewards must be finite")
+    refused(write(path, arrays | {"pointer": arrays["pointer"][:-1]}), "pointer has .* entries instead of")
+    refused(write(path, arrays | {"count": arrays["count"].astype(np.int32)}), "count.npy holds int32")
+    refused(write(path, arrays | {"count": arrays["count"][None]}), r"count.npy holds int64 \(1, ")
+
+
+def test_archives_that_unpack_to_more_than_the_limit_are_refused_before_that(tallied, tmp_path):
+    arrays = arrays_of(tallied.to_bytes()) | {"count": np.zeros(5_000_000, dtype=np.int64)}
+    path = write(tmp_path / "bomb.npz", arrays, compressed=True)
+    assert path.stat().st_size < 200_000
+    refused(path, "unpacks to more than 10,000,000 bytes", limit_bytes=10_000_000)
+
+
+def test_a_header_that_asks_for_more_than_there_is_is_refused(tallied, tmp_path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<i8", "fortran_order": False, "shape": (10**12,)})
+    path, arrays = tmp_path / "counts.npz", arrays_of(tallied.to_bytes())
+    del arrays["count"]
+    write(path, arrays)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("count.npy", header.getvalue() + bytes(80))
+    refused(path, r"count.npy holds int64 \(1000000000000,\)")
+
+
+def test_too_little_memory_for_a_file_is_told_in_words(tallied, tmp_path, monkeypatch):
+    def lose(*_, **__):
+        raise MemoryError
+
+    tallied.save(tmp_path / "counts.npz")
+    monkeypatch.setattr(json, "loads", lose)
+    refused(tmp_path / "counts.npz", "needs more memory than there is")
+
+
+def test_objects_that_would_run_code_are_refused(tallied, tmp_path):
+    arrays = arrays_of(tallied.to_bytes())
+    for name in ARRAYS:
+        path = write(tmp_path / "counts.npz", arrays | {name: np.array([print], dtype=object)})
+        refused(path, "holds object|damaged")
+
+
+def test_damage_anywhere_is_refused_or_harmless(tallied, tmp_path):
+    good, path, rng = tallied.to_bytes(), tmp_path / "counts.npz", np.random.default_rng(0)
+    for k in range(200):
+        data = bytearray(good)
+        if k % 4 == 0:
+            data = data[: rng.integers(len(data))]
+        else:
+            for at in rng.integers(len(data), size=3):
+                data[at] = rng.integers(256)
+        path.write_bytes(data)
+        with contextlib.suppress(InputError):  # and nothing else
+            Tallied.load(path)
+
+
+def test_parts_that_do_not_go_together_are_refused(tallied):
+    from dataclasses import replace
+
+    with pytest.raises(InputError, match="do not go with recipes"):
+        replace(tallied, recipe=tallied.action_recipe)
+    with pytest.raises(InputError, match="of different rows"):
+        replace(tallied, rewards=replace(tallied.rewards, visits=tallied.rewards.visits + 1))
+    with pytest.raises(InputError, match="go together"):
+        replace(tallied, reward_range=None)

@@ -1,0 +1,114 @@
+"""The counting kernels against dictionaries and plain loops."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from certeq.data.counting import tallying
+from certeq.data.counting.tallying import count, earn, number, replace
+
+
+def codes(values):
+    return np.array(values, dtype=np.uint32)
+
+
+def listed(cells, A):
+    """Cells as a dictionary, and whether they stand in order."""
+    lines = np.repeat(np.arange(len(cells.pointer) - 1), np.diff(cells.pointer))
+    keys = list(zip((lines // A).tolist(), (lines % A).tolist(), cells.outcome.tolist(), strict=True))
+    assert keys == sorted(set(keys))
+    return dict(zip(keys, cells.number.tolist(), strict=True))
+
+
+@st.composite
+def rows(draw):
+    S, A, N = draw(st.integers(1, 2**12)), draw(st.integers(1, 50)), draw(st.integers(1, 2**30))
+    few = draw(st.booleans())  # then rows repeat
+    n = draw(st.integers(0, 200))
+    columns = [
+        draw(st.lists(st.integers(0, min(size - 1, 3 if few else size)), min_size=n, max_size=n)) for size in (S, A, N)
+    ]
+    return [codes(column) for column in columns], (S, A, N)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows())
+def test_counts_are_those_of_a_dictionary_and_stand_in_order(drawn):
+    (state, action, outcome), (S, A, N) = drawn
+    wanted = Counter(zip(state.tolist(), action.tolist(), outcome.tolist(), strict=True))
+    assert listed(count(state, action, outcome, S, A, N), A) == dict(wanted)
+
+
+@pytest.mark.parametrize(
+    ("S", "A", "N"), [(1, 1, 1), (2, 1, 1), (3, 2, 4), (10_000, 5, 10_000), (1 << 20, 16, 1 << 20)]
+)
+def test_many_rows_are_counted_whatever_the_number_of_digits(S, A, N):
+    rng = np.random.default_rng(0)
+    few = rng.integers(0, S, 300)  # so that cells repeat
+    state, action, outcome = few[rng.integers(0, 300, 50_000)], rng.integers(0, A, 50_000), rng.integers(0, N, 50_000)
+    outcome = np.where(rng.random(50_000) < 0.5, state % N, outcome)
+    cells = count(codes(state), codes(action), codes(outcome), S, A, N)
+    key, often = np.unique((state * A + action) * N + outcome, return_counts=True)
+    lines = np.repeat(np.arange(S * A), np.diff(cells.pointer))
+    assert np.array_equal(lines * N + cells.outcome, key)
+    assert np.array_equal(cells.number, often)
+
+
+def test_more_cells_than_a_key_can_tell_apart_are_refused():
+    with pytest.raises(ValueError, match=r"more than 2\^56 cells"):
+        count(codes([0]), codes([0]), codes([0]), 1 << 25, 1 << 10, 1 << 25)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 20)))
+def test_words_are_numbered_in_the_order_in_which_they_occur(words):
+    found = number(np.array(words, dtype=np.uint64))
+    different = list(dict.fromkeys(words))
+    assert found.words.tolist() == different
+    assert found.codes.tolist() == [different.index(word) for word in words]
+    assert found.first.tolist() == [words.index(word) for word in different]
+
+
+def test_a_table_that_fills_up_grows_and_forgets_nothing():
+    rng = np.random.default_rng(1)
+    words = rng.integers(0, 2**63, 60_000).astype(np.uint64)[rng.integers(0, 60_000, 200_000)]
+    found = number(words)
+    assert np.array_equal(found.words[found.codes], words)
+    assert np.array_equal(words[found.first], found.words)
+    assert len(np.unique(found.words)) == len(found.words) == len(np.unique(words))
+
+
+def test_words_that_fall_into_one_slot_are_told_apart():
+    back = pow(int(tallying.MIX), -1, 2**64)
+    words = np.array([(back * k) % 2**64 for k in range(1, 500)], dtype=np.uint64)  # times MIX they are 1, 2, 3, ...
+    assert (((words * tallying.MIX) >> np.uint64(50)) == 0).all()
+    assert number(words).codes.tolist() == list(range(499))
+
+
+def test_codes_are_replaced_by_their_places():
+    given = codes([2, 0, 0, 1])
+    assert replace(given, codes([7, 8, 9])).tolist() == [9, 7, 7, 8]
+    assert given.tolist() == [2, 0, 0, 1]
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows(), st.integers(0, 2**32))
+def test_rewards_add_up_as_in_a_loop(drawn, seed):
+    (state, action, outcome), _ = drawn
+    S, A, N = 5, 3, 4
+    state, action, outcome = state % codes(S), action % codes(A), outcome % codes(N)
+    reward = np.random.default_rng(seed).normal(10, 2, len(state))
+    visits, total, arrived = np.zeros(S * A, dtype=np.int64), np.zeros(S * A), np.zeros(N)
+    for s, a, n, r in zip(state.tolist(), action.tolist(), outcome.tolist(), reward.tolist(), strict=True):
+        visits[s * A + a] += 1
+        total[s * A + a] += r / 16
+        arrived[n] += r / 16
+    mean = total / np.maximum(visits, 1)
+    scatter = sum((r / 16 - mean[s * A + a]) ** 2 for s, a, r in zip(state, action, reward, strict=True))
+    found = earn(state, action, outcome, reward, visits, A, N, 16.0)
+    assert np.array_equal(found.total, total)
+    assert np.array_equal(found.arrived, arrived)
+    np.testing.assert_allclose(found.scatter, scatter, rtol=1e-12, atol=1e-30)

@@ -1,0 +1,344 @@
+"""Policy: what is kept and shipped. It survives the trip through JSON, and a damaged file is an error in words."""
+
+import contextlib
+import copy
+import json
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certeq import InputError, Policy, learn, read
+from certeq.base.limits import most
+from certeq.regularizers import DEFAULT
+
+LOG = {
+    "episode": [1, 1, 1, 1, 1, 2, 2, 2, 2, 2],
+    "time": [0, 1, 2, 3, 4] * 2,
+    "ward": ["A", "B", "A", "B", "A", "B", "B", "A", "A", "C"],
+    "pressure": [80.5, 90.25, 101, 120, 95.5, 88, 93, 99, 121.5, 130],
+    "action": ["up", "down", "up", "down", "up", "up", "up", "down", "down", "up"],
+    "reward": [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+}
+BINS = {"pressure": "edges:90,100"}
+
+
+def learned(**told):
+    return learn(read(LOG, bins=BINS), **told)
+
+
+STEADY = learned().policy
+TIMED = learned(horizon=3).policy
+
+
+def one(ward="A", pressure=95.0):
+    """A new patient."""
+    return {"ward": [ward], "pressure": [pressure]}
+
+
+def same(one, other):
+    assert one.recipe == other.recipe
+    assert one.action_names == other.action_names
+    assert one.horizon == other.horizon
+    for name in ("actions", "visits", "action_values"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert dict(one.settings) == dict(other.settings)
+    assert dict(one.data) == dict(other.data)
+
+
+def shuffled(value):
+    """The same JSON with the keys of every object in another order."""
+    if isinstance(value, dict):
+        keys = random.Random(3).sample(list(value), len(value))
+        return {key: shuffled(value[key]) for key in keys}
+    return [shuffled(item) for item in value] if isinstance(value, list) else value
+
+
+# ---- shipping ----
+
+
+@pytest.mark.parametrize("policy", [STEADY, TIMED, learned(unvisited="uniform").policy])
+def test_a_policy_comes_back_as_it_was_saved(policy, tmp_path):
+    policy.save(tmp_path / "policy.json")
+    same(Policy.load(tmp_path / "policy.json"), policy)
+
+
+@pytest.mark.parametrize("policy", [STEADY, TIMED])
+def test_opening_and_saving_the_file_with_another_json_program_changes_nothing(policy, tmp_path):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    path.write_text(json.dumps(shuffled(json.loads(path.read_text())), indent=7, ensure_ascii=True))
+    same(Policy.load(path), policy)
+    assert Policy.load(path).act(LOG, step=1) == policy.act(LOG, step=1)
+
+
+def test_what_may_not_be_chosen_stays_so_in_the_file():
+    assert np.isneginf(STEADY.action_values).any()
+    again = Policy.from_json(json.loads(json.dumps(STEADY.to_json(), allow_nan=False)))
+    np.testing.assert_array_equal(np.isneginf(again.action_values), np.isneginf(STEADY.action_values))
+
+
+def test_the_file_is_for_people_too(tmp_path):
+    STEADY.save(tmp_path / "policy.json")
+    text = (tmp_path / "policy.json").read_text()
+    assert '"format": "certeq-policy"' in text
+    assert "ward=A, pressure below 90" in text
+    assert f'"regularizer": "{DEFAULT}"' in text
+    with pytest.raises(InputError, match="there already"):
+        STEADY.save(tmp_path / "policy.json")
+    STEADY.save(tmp_path / "policy.json", force=True)
+
+
+# ---- advising ----
+
+
+def test_rows_that_were_learned_from_get_the_plans_own_actions():
+    found = learned()
+    advice = found.policy.apply(LOG)
+    kept = advice.state[:4].tolist() + advice.state[5:9].tolist()  # the last row of an episode is no transition
+    assert kept == found.batch.state.tolist()
+    np.testing.assert_array_equal(advice.action, found.plan.policy[advice.state])
+    advised = advice.action >= 0
+    np.testing.assert_array_equal(
+        advice.visits[advised], found.counts.visits[advice.state[advised], advice.action[advised]]
+    )
+    assert (advice.visits[~advised] == 0).all()
+    assert all(bool(reason) != ok for reason, ok in zip(advice.reason, advised, strict=True))
+
+
+def test_unknown_labels_are_named_with_the_known_ones():
+    advice = STEADY.apply(one(ward="Z"))
+    assert (advice.state[0], advice.action[0], advice.visits[0]) == (-1, -1, 0)
+    assert advice.reason[0] == "'ward' is 'Z', which never occurred in the data (known: A, B, C)"
+    assert STEADY.act(one(ward="Z")) == [None]
+
+
+def test_values_beyond_the_bins_belong_to_the_end_bins():
+    low, high = (STEADY.apply(one(pressure=x)).state[0] for x in (-1e9, 1e9))
+    assert STEADY.state_names[low] == "ward=A, pressure below 90"
+    assert STEADY.state_names[high] == "ward=A, pressure 100 or more"
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (one(pressure=np.nan), "'pressure' is missing"),
+        (one(ward=None), "'ward' is missing"),
+        (one("C", 85.0), "the combination ward=C, pressure below 90 never occurred in the data"),
+        (one("C", 130.0), "no action was tried often enough in this state"),
+    ],
+)
+def test_rows_without_advice_say_why(row, reason):
+    assert STEADY.apply(row).reason == (reason,)
+
+
+def test_a_missing_column_is_named_with_the_nearest():
+    with pytest.raises(InputError, match=r"no column 'pressure', which .*Did you mean 'presure'\? They have: ward"):
+        STEADY.act({"ward": ["A"], "presure": [90.0]})
+
+
+def test_no_rows_get_no_advice():
+    assert STEADY.act({"ward": [], "pressure": []}) == []
+
+
+def test_columns_of_different_lengths_are_refused():
+    with pytest.raises(InputError, match=r"one length.*ward: 2, pressure: 1"):
+        STEADY.act({"ward": ["A", "B"], "pressure": [95.0]})
+
+
+def test_other_columns_do_not_matter_and_numbers_may_be_text():
+    assert STEADY.act(one() | {"noise": [object()]}) == STEADY.act(one())
+    assert STEADY.act(one(pressure="95")) == STEADY.act(one())
+
+
+# ---- horizons ----
+
+
+def test_a_policy_with_a_horizon_follows_the_steps():
+    rows = {name: LOG[name] for name in ("ward", "pressure")}
+    states = TIMED.apply(rows, step=0).state
+    for step in (0, 1, 2):
+        np.testing.assert_array_equal(TIMED.apply(rows, step=step).action, TIMED.actions[step, states])
+    each = np.arange(10) % 3
+    np.testing.assert_array_equal(TIMED.apply(rows, step=each).action, TIMED.actions[each, states])
+
+
+@pytest.mark.parametrize("step", [-1, 3, 10**6])
+def test_beyond_the_horizon_there_is_no_advice(step):
+    assert TIMED.act(one(), step=step) == [None]
+    assert TIMED.apply(one(), step=step).reason == ("the policy plans for 3 decisions",)
+
+
+@pytest.mark.parametrize("step", [None, [0, 1], 1.5, [np.nan], "time", "1", [[0]]])
+def test_a_step_that_is_no_number_of_decisions_is_refused(step):
+    with pytest.raises(InputError, match=r"step|decisions"):
+        TIMED.act(one(), step=step)
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (None, r"with step= \(--step\)"),
+        ([0, 1], r"each of the 1 rows; got an array of shape \(2,\)"),
+        (1.5, r"whole number; step is 1\.5"),
+        ([np.nan], r"whole number; step\[0\] is nan"),
+        ([np.inf], r"whole number; step\[0\] is inf"),
+        ("time", "got 'time'"),
+        (True, "got True"),
+        ([None], "got None"),
+        ([[0], [0, 1]], "one for each"),
+    ],
+)
+def test_what_is_wrong_with_a_step_is_said(step, says):
+    with pytest.raises(InputError, match=says):
+        TIMED.apply(one(), step=step)
+
+
+def test_whole_floats_and_small_integers_are_steps_too():
+    for step in (1.0, [1.0], np.array([1], dtype=np.uint8), np.float32(1)):
+        assert TIMED.act(one(), step=step) == TIMED.act(one(), step=1)
+
+
+# ---- runner-up ----
+
+
+def test_the_runner_up_is_the_second_best_and_the_gap_what_it_costs():
+    second, gap = TIMED.runner_up()
+    assert second.shape == gap.shape == TIMED.actions.shape
+    for (t, s), action in np.ndenumerate(TIMED.actions):
+        rest = [a for a in range(2) if a != action and np.isfinite(TIMED.action_values[t, s, a])]
+        if action < 0 or not rest:
+            assert second[t, s] == -1
+            assert np.isnan(gap[t, s])
+        else:
+            best = max(rest, key=lambda a, t=t, s=s: TIMED.action_values[t, s, a])
+            assert second[t, s] == best
+            assert gap[t, s] == TIMED.action_values[t, s, action] - TIMED.action_values[t, s, best]
+            assert gap[t, s] >= 0
+
+
+# ---- damaged files ----
+
+
+def edited(**changes):
+    return copy.deepcopy(STEADY.to_json()) | changes
+
+
+DAMAGED = {
+    "empty": ("", "is not JSON"),
+    "words": ("not json", "is not JSON"),
+    "bytes": (b"\xff\xfe\x00", "is not JSON"),
+    "deep": ("[" * 100_000, "is not JSON"),
+    "a long number": ("1" * 5000, "is not JSON|not a policy file"),
+    "a list": ("[]", "not a policy file"),
+    "another format": ('{"format": "other"}', "not a policy file"),
+    "a later version": (edited(version=2), r"version 2; this certeq reads up to 1\. Upgrade"),
+    "a version in words": (edited(version="1"), "version must be a whole number"),
+    "version zero": (edited(version=0), "version must be at least 1"),
+    "unknown action advised": (edited(advice=["sideways"] * 7), "sideways"),
+    "too little advice": (edited(advice=["up"]), "do not fit together"),
+    "too few actions": (edited(actions=["up"]), "down"),
+    "two actions of one name": (edited(actions=["up", "up"]), "up"),
+    "no states": (edited(states=[]), "do not fit together"),
+    "too few values": (edited(action_values=[[1, 2]]), "do not fit together"),
+    "values in words": (edited(action_values=[["a", "b"]] * 7), "damaged"),
+    "negative visits": (json.dumps(edited()).replace('"visits": [', '"visits": [-7', 1), "negative|damaged"),
+    "not a number": (json.dumps(edited(action_values=[[float("nan")] * 2] * 7)), "NaN, which is not a number"),
+    "infinite value": (
+        json.dumps(edited(action_values=[[1e300, 0]] * 7)).replace("1e+300", "1e999"),
+        "number|finite|infin",
+    ),
+    "half a visit": (json.dumps(edited()).replace('"visits": [', '"visits": [0.5', 1), "whole|damaged"),
+    "no recipe": (edited(recipe={}), "recipe has no field"),
+    "no settings": (edited(settings=None), "settings"),
+    "states in another order": (edited(states=STEADY.to_json()["states"][::-1]), "state"),
+    "another horizon": (edited(horizon=5), "horizon"),
+    "no data": (edited(data=[[]]), "'data' must be an object, not list"),
+    "no actions": (edited(actions=[]), "'actions' must be a list of names"),
+    "actions that are numbers": (edited(actions=[0, 1]), "'actions' must be a list of names"),
+    "actions in a text": (edited(actions="ud"), "'actions' must be a list"),
+    "a long number inside": (json.dumps(edited()).replace('"visits": [', '"visits": [' + "1" * 5000, 1), "not JSON"),
+    "too many visits": (
+        json.dumps(edited()).replace('"visits": [', '"visits": [1' + "0" * 30, 1),
+        "state 1, 'ward=A, pressure below 90', has visits that are negative or too many",
+    ),
+    "visits in a text": (json.dumps(edited()).replace('"visits": [', '"visits": ["x", ', 1), "3 visits for 2 actions"),
+    "a state that is a number": (edited(states=[7] * 7), "state 1 must be an object with 'name', 'cell' and 'visits'"),
+}
+
+
+@pytest.mark.parametrize(("content", "says"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_is_an_error_in_words(content, says, tmp_path):
+    path = tmp_path / "policy.json"
+    text = content if isinstance(content, str | bytes) else json.dumps(content)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError, match=says) as caught:
+        Policy.load(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+@pytest.mark.parametrize("field", ["version", "horizon", "advice", "action_values", "actions", "states", "settings"])
+def test_numbers_too_long_to_print_are_errors_in_words(field, digits):
+    number = 10**digits
+    for value in (number, [number], [[number] * 2] * 7):
+        with pytest.raises(InputError):
+            Policy.from_json(edited(**{field: value}))
+
+
+def test_visits_that_another_program_wrote_as_floats_are_read():
+    value = edited()
+    for state in value["states"]:
+        state["visits"] = [float(number) for number in state["visits"]]
+    same(Policy.from_json(value), STEADY)
+
+
+@pytest.mark.parametrize("field", ["format", "version", "actions", "states", "advice", "action_values", "recipe"])
+def test_a_field_that_lacks_is_named(field):
+    value = edited()
+    del value[field]
+    with pytest.raises(InputError, match=field):
+        Policy.from_json(value)
+
+
+def test_what_is_no_file_is_said_to_be_none(tmp_path):
+    with pytest.raises(InputError, match="There is no policy file"):
+        Policy.load(tmp_path / "nothing.json")
+    with pytest.raises(InputError, match="is not a file"):
+        Policy.load(tmp_path)
+    with (tmp_path / "huge.json").open("wb") as file:
+        file.truncate(most("policy_bytes") + 1)
+    with pytest.raises(InputError, match="larger than a policy file can be"):
+        Policy.load(tmp_path / "huge.json")
+
+
+def places(value, path=()):
+    """Every place in a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+JUNK = [None, True, -1, 0, 7, 1.5, -1e308, float("inf"), 10**30, "", "x", "\ud800", [], {}, [[]], [None], {"a": 1}]
+
+
+@pytest.mark.parametrize("policy", [STEADY, TIMED])
+@given(data=st.data())
+def test_whatever_happens_to_one_place_of_a_file_it_is_a_policy_or_an_error_in_words(policy, data):
+    value = copy.deepcopy(policy.to_json())
+    *way, last = data.draw(st.sampled_from(list(places(value))))
+    at = value
+    for key in way:
+        at = at[key]
+    if data.draw(st.booleans()):
+        del at[last]
+    else:
+        at[last] = data.draw(st.sampled_from(JUNK))
+    with contextlib.suppress(InputError):
+        damaged = Policy.from_json(value)
+        damaged.act(LOG, step=0)
+        damaged.to_json()
+        damaged.runner_up()

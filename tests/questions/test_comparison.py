@@ -1,0 +1,159 @@
+"""Compare: held-out scores and expected errors against plain loops, choices that follow the numbers, bad input."""
+
+import numpy as np
+import pytest
+
+from certeq import REGULARIZERS, InputError, environment, learn, sampling
+from certeq.data.batch import Batch
+from certeq.learning.equivalence import estimate
+from certeq.questions.compare import _expected_error, _split, compare
+from certeq.questions.comparison import RECORDED, Comparison, Entry
+from certeq.questions.posterior import Posterior
+
+WHICH = ["evidence", "none", "discount", "uniform_prior", "value_aware"]
+
+
+@pytest.fixture(scope="module")
+def river():
+    world = environment("river_swim")
+    return learn(sampling.trajectories(world, episodes=12, length=15, rng=3), discount=0.95)
+
+
+@pytest.fixture(scope="module")
+def found(river):
+    return compare(river, regularizers=WHICH, folds=3, draws=200, rng=1)
+
+
+def test_every_regularizer_that_needs_nothing_takes_part(river):
+    whole = compare(river, folds=2, draws=20, rng=1)
+    assert {each.name for each in whole.entries} == set(REGULARIZERS) - {"expert_prior"}
+    assert whole.entries[0].name == "evidence"
+
+
+def test_held_out_scores_are_those_of_a_plain_loop(river, found):
+    batch = river.batch
+    parts = _split(batch, 3, np.random.default_rng(1))
+    score = np.zeros(parts.number)
+    brier = []
+    for counts, (unit, state, action, outcome) in zip(parts.training, parts.rows, strict=True):
+        rows = estimate(counts, 0.95, regularizer="evidence").transition.dense()
+        for u, s, a, n in zip(unit, state, action, outcome, strict=True):
+            score[u] += np.log(rows[s, a, n])
+            brier.append(((rows[s, a] - np.eye(6)[n]) ** 2).sum())
+    np.testing.assert_allclose(found.entry("evidence").held_out, score)
+    assert found.entry("evidence").brier == pytest.approx(np.mean(brier))
+    assert found.score("evidence") == pytest.approx(score.sum() / len(batch))
+
+
+def test_folds_keep_episodes_whole_and_cover_every_row(river):
+    parts = _split(river.batch, 4, np.random.default_rng(0))
+    units = [set(rows[0]) for rows in parts.rows]
+    assert sum(map(len, units)) == len(set.union(*units)) == 12
+    for counts, rows in zip(parts.training, parts.rows, strict=True):
+        assert counts.visits.sum() + len(rows[0]) == len(river.batch)
+    loose = Batch(river.batch.state, river.batch.action, river.batch.next_state, 6, 2)
+    assert _split(loose, 4, np.random.default_rng(0)).units == "rows"
+
+
+def test_the_expected_error_is_that_of_draws_from_the_posterior(river):
+    """Monte Carlo: rows drawn from Dirichlet(c + M/N) are on average that far from the model's."""
+    counts, model = river.counts, estimate(river.counts, 0.95, regularizer="uniform_blend", strength=0.3)
+    magnitude = np.array([np.full((6, 2), 2.0), np.full((6, 2), 0.5)])
+    rng = np.random.default_rng(0)
+    rows, away = model.transition.dense(), []
+    for M in (2.0, 0.5):
+        for s in range(6):
+            for a in range(2):
+                if counts.visits[s, a]:
+                    T = rng.dirichlet(counts.transitions[s, a] + M / 6, size=20_000)
+                    away.append(((T - rows[s, a]) ** 2).sum(axis=1).mean())
+    assert _expected_error(counts, model, magnitude) == pytest.approx(np.mean(away), rel=0.01)
+
+
+def test_a_method_that_rules_out_what_happened_says_how_often(found):
+    none = found.entry("none")
+    assert none.impossible > 0
+    assert found.score("none") == -np.inf
+    assert found.to_json()["regularizers"][1]["log_probability"] is None
+
+
+def test_the_discount_predicts_nothing_but_is_planned_at_a_strength(found):
+    entry = found.entry("discount")
+    assert not entry.predicts
+    assert entry.settings["strength"] in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+    assert found.best != "discount"
+
+
+def test_values_are_paired_and_equal_policies_have_equal_values(found):
+    gap = found.values.difference("evidence", "evidence")
+    assert gap[:3] == (0, 0, 0)
+    for each in found.entries:
+        if (each.policy == found.entry("evidence").policy).all():
+            assert found.values.difference(each.name, "evidence").mean == 0
+    assert found.values.names == (*WHICH, RECORDED)
+
+
+def test_agreement_counts_decisions_on_record(found, river):
+    visits = river.counts.visits.sum(axis=1)
+    one, two = found.entry("evidence").policy, found.entry("none").policy
+    assert found.agreement("evidence", "none") == pytest.approx(visits[one == two].sum() / visits.sum())
+    assert found.agreement("evidence", "evidence") == 1
+
+
+def made_up(scores):
+    """A comparison in which each method scores as given, on 50 episodes of 10 rows."""
+    noise = np.sin(np.arange(50.0))
+    policy = np.zeros(2, dtype=np.int64)
+    entries = tuple(
+        Entry(name, {}, 10 * mean + spread * noise, 0.5, 0, 0.1, policy) for name, (mean, spread) in scores.items()
+    )
+    names = (*scores, RECORDED)
+    values = Posterior(
+        names, np.ones((len(names), 5, 2)), np.array([0.5, 0.5]), np.ones(len(names)), np.ones((2, 2)), np.ones(2)
+    )
+    return Comparison(entries, 500, "episodes", 5, values, {"all": 1.0}, {"uniform": 1.0}, np.ones(2, dtype=np.int64))
+
+
+def test_the_default_is_recommended_unless_another_is_clearly_better():
+    assert made_up({"evidence": (-1.0, 0.1), "none": (-2.0, 0.1)}).recommended == "evidence"
+    close = made_up({"evidence": (-1.01, 0.0), "uniform_prior": (-1.0, 5.0)})
+    assert close.best == "uniform_prior"
+    assert close.recommended == "evidence"
+    assert "no more than two standard errors" in close.lines()[0]
+    clear = made_up({"evidence": (-1.5, 0.0), "uniform_prior": (-1.0, 0.1)})
+    assert clear.recommended == "uniform_prior"
+    assert "Use uniform_prior" in clear.lines()[0]
+    assert made_up({"none": (-2.0, 0.1), "least_mse": (-1.0, 0.1)}).recommended == "least_mse"
+
+
+def test_the_same_seed_gives_the_same_comparison_on_any_number_of_threads(river, found):
+    again = compare(river, regularizers=WHICH, folds=3, draws=200, rng=1, threads=1)
+    assert again.to_json() == found.to_json()
+
+
+def test_words_speak_of_the_choice_its_stakes_and_the_structure(found):
+    words = " ".join(found.lines())
+    for part in ("held-out transitions", "worth more than what was recorded", "How strongly to regularize"):
+        assert part in words
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"regularizers": ["evidense"]}, r"no regularizer named 'evidense'\. Did you mean 'evidence'"),
+        ({"regularizers": ["expert_prior"]}, "expert_prior needs your rows"),
+        ({"regularizers": []}, "at least one regularizer"),
+        ({"folds": 1}, "folds must be at least 2"),
+        ({"folds": 13}, "13 folds need at least as many episodes; there are 12"),
+    ],
+)
+def test_bad_settings_are_named(river, settings, message):
+    with pytest.raises(InputError, match=message):
+        compare(river, draws=10, **settings)
+
+
+def test_a_plan_with_a_horizon_is_refused():
+    world = environment("river_swim")
+    short = learn(sampling.trajectories(world, episodes=5, length=9, rng=1), horizon=4)
+    with pytest.raises(InputError, match="without a horizon"):
+        compare(short)

@@ -1,0 +1,189 @@
+"""Draws from the posterior: rows and rewards follow the laws that the module says they do."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy import stats
+
+from certeq import Batch, InputError, Rows, tally
+from certeq.learning.equivalence import estimate
+from certeq.model.evidence import draw_magnitudes
+from certeq.model.rewards import estimate as rewards_of
+from certeq.questions import draws
+from certeq.questions.draws import draw_models, draw_rows
+from strategies import all_outcomes, as_sparse, counts, full_rows, random_counts
+
+CLOSE = 1e-4  # chance that a right sampler fails a test of its law; seeds are fixed
+
+
+def model_of(seed=0, S=4, A=2, *, ended=True, **settings):
+    return estimate(random_counts(seed, S, A, ended=ended), **settings)
+
+
+def noisy_batch(seed=0, S=4, A=3, n=60, noise=1.0, spread=2.0):
+    rng = np.random.default_rng(seed)
+    state, action = rng.integers(S, size=n), rng.integers(A, size=n)
+    means = spread * rng.standard_normal((S, A))
+    reward = means[state, action] + noise * rng.standard_normal(n)
+    return Batch(state, action, rng.integers(-1, S, size=n), S, A, reward=reward)
+
+
+@pytest.mark.parametrize("alpha", [[0.3, 1.0, 4.5], [0.1, 0.3, 1.0], [20.0, 0.0, 3.0]])
+def test_each_outcome_of_a_row_has_its_beta_law(alpha):
+    rows = draw_rows(np.tile(alpha, (4000, 1)), np.random.default_rng(1))
+    np.testing.assert_allclose(rows.sum(axis=1), 1)
+    for i, a in enumerate(alpha):
+        if a == 0:
+            assert (rows[:, i] == 0).all()
+        else:
+            law = stats.beta(a, sum(alpha) - a)
+            assert stats.kstest(rows[:, i], law.cdf).pvalue > CLOSE
+
+
+def test_rows_with_tiny_parameters_are_certain_and_in_proportion():
+    alpha = np.array([1.0, 2.0, 0.0, 5.0]) * 1e-7  # every gamma variate rounds to zero
+    rows = draw_rows(np.tile(alpha, (8000, 1)), np.random.default_rng(2))
+    assert ((rows == 0) | (rows == 1)).all()
+    often = rows.sum(axis=0)
+    assert often[2] == 0
+    assert stats.chisquare(often[[0, 1, 3]], 8000 * np.array([1, 2, 5]) / 8).pvalue > CLOSE
+
+
+@given(counts())
+def test_drawn_rows_are_probabilities_over_what_can_happen(table):
+    drawn = draw_models(estimate(table), np.zeros((table.n_states, table.n_actions)), 7, rng=3)
+    rows, reward = drawn.block(0)
+    assert rows.shape == (7, table.n_states, table.n_actions, table.n_states)
+    assert reward.shape == rows.shape[:-1]
+    mass = rows.sum(axis=-1)
+    assert (rows >= 0).all()
+    assert (mass <= 1 + 1e-12).all()
+    if table.ended is None:
+        np.testing.assert_allclose(mass, 1)
+
+
+def test_given_its_magnitude_the_mean_of_a_row_is_the_dirichlet_mean():
+    """Rao-Blackwell: the mean of many draws against counts + M·q, averaged over the drawn M."""
+    table = random_counts(5, 3, 2, ended=True)
+    drawn = draw_models(estimate(table), np.zeros((3, 2)), 20_000, rng=4)
+    rows = np.concatenate([drawn.block(b)[0] for b in drawn.blocks])
+    M = drawn.magnitude[..., None]
+    expected = ((all_outcomes(table) + M / 4) / (table.visits[..., None] + M))[..., :3]
+    error = rows.std(axis=0) / np.sqrt(len(rows))
+    assert (np.abs(rows.mean(axis=0) - expected.mean(axis=0)) < 5 * error + 1e-12).all()
+
+
+def test_magnitudes_come_from_their_own_posterior():
+    table = random_counts(6, 4, 2)
+    drawn = draw_models(estimate(table), np.zeros((4, 2)), 3000, rng=5).magnitude
+    again = draw_magnitudes(table, 3000, rng=99)
+    for pair in np.ndindex(4, 2):
+        assert stats.ks_2samp(drawn[:, *pair], again[:, *pair]).pvalue > CLOSE
+    assert len(np.unique(drawn[:, 0, 0])) > 3
+
+
+PRIORS = {
+    "evidence": ({}, "uniform"),
+    "uniform_prior": ({"strength": 0.3}, "uniform"),
+    "discount": ({"strength": 0.3}, "uniform"),
+    "epsilon_greedy": ({"strength": 0.3}, "uniform"),
+    "expert_prior": ({"strength": 0.3}, "expert"),
+}
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_the_prior_mean_is_the_target_only_of_methods_that_have_a_prior(name):
+    settings, kind = PRIORS[name]
+    table = random_counts(7, 3, 2, ended=True)
+    expert = np.random.default_rng(0).dirichlet(np.ones(4), size=(3, 2))[..., :3]
+    settings = settings | ({"target": expert} if kind == "expert" else {})
+    drawn = draw_models(estimate(table, regularizer=name, **settings), np.zeros((3, 2)), 5, rng=0)
+    wanted = full_rows(expert, 4) if kind == "expert" else np.full((1, 1, 4), 0.25)
+    np.testing.assert_allclose(np.broadcast_to(drawn.prior, wanted.shape), wanted)
+
+
+def test_a_prior_that_can_end_makes_ending_an_outcome():
+    table = random_counts(8, 3, 2)
+    assert table.ended is None
+    drawn = draw_models(estimate(table), np.zeros((3, 2)), 50, target=Rows(np.full((1, 1, 3), 0.3)))
+    rows, _ = drawn.block(0)
+    assert drawn.counts.shape == (3, 2, 4)
+    assert (rows.sum(axis=-1) < 1).any()
+
+
+def test_sparse_counts_give_the_same_draws_as_dense_ones():
+    table = random_counts(9, 5, 2, ended=True)
+    parts = [draw_models(estimate(each), np.ones((5, 2)), 6, rng=1).block(0) for each in (table, as_sparse(table))]
+    np.testing.assert_array_equal(parts[0][0], parts[1][0])
+
+
+def test_blocks_are_drawn_alike_in_any_order(monkeypatch):
+    monkeypatch.setattr(draws, "BLOCK", 100)
+    batch = noisy_batch()
+    drawn = draw_models(estimate(tally(batch)), None, 9, rewards=rewards_of(batch), batch=batch, rng=1)
+    assert len(drawn.blocks) == 9
+    backward = {b: drawn.block(b) for b in reversed(drawn.blocks)}
+    for b in drawn.blocks:
+        for first, second in zip(drawn.block(b), backward[b], strict=True):
+            np.testing.assert_array_equal(first, second)
+
+
+def test_known_rewards_are_what_they_are():
+    table = np.arange(8.0).reshape(4, 2)
+    _, reward = draw_models(model_of(), table, 3, rng=0).block(0)
+    np.testing.assert_array_equal(reward, np.broadcast_to(table, (3, 4, 2)))
+
+
+def test_estimated_rewards_are_drawn_from_their_posterior():
+    batch = noisy_batch(n=40)
+    drawn = draw_models(estimate(tally(batch)), None, 3000, rewards=rewards_of(batch), batch=batch, rng=2)
+    reward = np.concatenate([drawn.block(b)[1] for b in drawn.blocks])
+    mean, variance = drawn.reward.moments
+    assert (np.abs(reward.mean(axis=0) - mean) < 5 * reward.std(axis=0) / np.sqrt(3000)).all()
+    np.testing.assert_allclose(reward.var(axis=0), variance, rtol=0.25)
+
+
+def test_rewards_by_next_state_are_earned_where_the_drawn_rows_lead():
+    batch = noisy_batch(n=200, noise=0.5)
+    rewards = rewards_of(batch, by_next_state=True)
+    drawn = draw_models(estimate(tally(batch)), None, 4000, rewards=rewards, batch=batch, rng=2)
+    law = drawn.reward
+    arrived = np.where(batch.ended, 4, batch.next_state)
+    for place in range(5):
+        own = batch.reward[arrived == place]
+        assert law.own[place, 0] == pytest.approx(own.mean())
+        assert law.visits[place, 0] == len(own)
+    residual = batch.reward - law.own[arrived, 0]
+    assert law.within == pytest.approx((residual**2).sum() / (200 - 5))
+    assert law.freedom == 195
+    rows, reward = drawn.block(0)
+    center = law.moments[0][:, 0]
+    full = full_rows(rows, 5)
+    assert np.abs(reward - full @ center).max() > 0.01  # the means themselves are drawn as well
+    expected = (full @ center).mean(axis=0)
+    np.testing.assert_allclose(reward.mean(axis=0), expected, atol=5 * reward.std() / np.sqrt(len(rows)))
+
+
+def test_rewards_of_pairs_are_drawn_alike_without_the_rows():
+    batch = noisy_batch()
+    told = (estimate(tally(batch)), None, 5)
+    with_rows, without = (
+        draw_models(*told, rewards=rewards_of(batch), batch=given, rng=3).block(0) for given in (batch, None)
+    )
+    for one, other in zip(with_rows, without, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_cannot_be_drawn_is_refused_with_a_way_out(monkeypatch):
+    with pytest.raises(InputError, match="one data set"):
+        draw_models(estimate(random_counts(0, 3, 2, batch=(2,))), np.zeros((3, 2)), 5)
+    with pytest.raises(InputError, match=r"Known rewards need the shape \(4, 2\)"):
+        draw_models(model_of(), np.zeros((2, 2)), 5)
+    with pytest.raises(InputError, match="draws must be"):
+        draw_models(model_of(), np.zeros((4, 2)), 0)
+    batch = noisy_batch()
+    with pytest.raises(InputError, match="give their batch as well, or estimate rewards by pair"):
+        draw_models(estimate(tally(batch)), None, 5, rewards=rewards_of(batch, by_next_state=True))
+    monkeypatch.setattr(draws, "LARGEST", 10)
+    with pytest.raises(InputError, match=r"32 numbers, more than the 10 .* fewer states"):
+        draw_models(model_of(), np.zeros((4, 2)), 5)

@@ -1,0 +1,109 @@
+"""Whoever works, and however many: the same numbers, bit for bit. Here with two real processes."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from logbook import logged
+
+from certeq import Batch, InputError, bootstrap, learn, read
+from certeq.base import places
+from certeq.questions import bootstrap as bootstrap_room
+from certeq.questions import draws as draws_room
+from certeq.questions.compare import compare
+from certeq.questions.findings import examine
+from certeq.questions.posterior import posterior
+from certeq.worlds import examples
+
+HOW = {"regularizers": ["evidence", "uniform_prior", "discount", "uniform_blend", "none"], "folds": 2, "draws": 30}
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with places.executor(2) as pool:
+        yield pool
+
+
+def small_blocks(monkeypatch):
+    """Cut work that would be one block into several, here as there."""
+    monkeypatch.setattr(draws_room, "BLOCK", 7 * 18)
+    monkeypatch.setattr(bootstrap_room, "LEAST", 1)
+
+
+def same(one, other, *parts):
+    for part in parts:
+        np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+
+
+def advice(learned):
+    return {"advice": learned.policy.actions}
+
+
+@pytest.mark.parametrize("way", [{}, {"reward_by": "next_state"}, {"horizon": 3}], ids=str)
+def test_models_are_drawn_alike_here_and_in_other_processes(processes, monkeypatch, way):
+    small_blocks(monkeypatch)
+    learned = learn(logged(3), discount=0.9, **way)
+    told = {"rewards": learned.rewards, "batch": learned.batch, "draws": 40, "horizon": way.get("horizon")}
+    found = [
+        posterior(learned.model, learned.table, 0.9, advice(learned), **told, **where)
+        for where in ({"threads": 1}, {"threads": 3}, {"executor": processes})
+    ]
+    for other in found[1:]:
+        same(found[0], other, "state_values", "claimed", "best", "advised_best")
+
+
+def test_models_of_a_real_file_are_drawn_alike_in_processes_of_their_own():
+    learned = learn(read(examples.path()), discount=0.95)
+    told = {"rewards": learned.rewards, "batch": learned.batch, "draws": 60}
+    here, there = (
+        posterior(learned.model, learned.table, 0.95, advice(learned), **told, workers=workers) for workers in (1, 2)
+    )
+    same(here, there, "state_values", "claimed", "best", "advised_best")
+
+
+@pytest.mark.parametrize("way", [{}, {"horizon": 2}, {"regularizer": "none", "reward_pool": "state"}], ids=str)
+def test_replicates_are_alike_here_and_in_other_processes(processes, monkeypatch, way):
+    small_blocks(monkeypatch)
+    learned = learn(logged(4), discount=0.9, **way)
+    here, there = (bootstrap(learned, 40, rng=1, executor=pool) for pool in (None, processes))
+    same(here, there, "policies", "values")
+
+
+def test_a_comparison_is_alike_here_and_in_other_processes(processes):
+    learned = learn(logged(5, episodes=20), discount=0.9)
+    heard = {None: [], processes: []}
+    here, there = (
+        compare(learned, **HOW, executor=pool, notice=words.append).to_json() for pool, words in heard.items()
+    )
+    assert here == there
+    assert heard[None] == heard[processes]
+    assert heard[None].count("Choosing a strength for uniform_blend") == 1  # discount gets the same
+
+
+def test_a_report_asks_the_same_wherever_models_are_drawn(processes, monkeypatch):
+    small_blocks(monkeypatch)
+    learned = learn(logged(6), discount=0.9)
+    here, there = (examine(learned, draws=40, executor=pool) for pool in (None, processes))
+    same(here.posterior, there.posterior, "state_values", "best")
+
+
+def test_trouble_in_another_process_is_told_as_here(processes):
+    around = Batch([0, 1, 0, 1], [0] * 4, [1, -1, 1, 0], 2, 1, reward=[0.0] * 4, episode=[0, 0, 1, 1])
+    learned = learn(around, discount=1.0, regularizer="none")
+    for pool in (None, processes):
+        with pytest.raises(InputError, match=r"In a data set drawn anew: .*sure to end"):  # one without the ending
+            bootstrap(learned, 40, executor=pool)
+
+
+def test_an_executor_that_is_given_is_left_open():
+    learned = learn(logged(5), discount=0.9)
+    with ThreadPoolExecutor(2) as pool:
+        bootstrap(learned, 20, executor=pool)
+        assert pool.submit(int).result() == 0
+
+
+@pytest.mark.parametrize("ask", [bootstrap, compare], ids=["bootstrap", "compare"])
+def test_processes_and_a_cluster_at_once_are_refused(ask):
+    learned = learn(logged(5), discount=0.9)
+    with pytest.raises(InputError, match=r"workers= .* is for local processes"):
+        ask(learned, workers=2, scheduler="tcp://127.0.0.1:1")
