@@ -1,4 +1,4 @@
-"""Make the pages docs/reference/api-*.md from signatures, docstrings and the comments beside fields.
+"""Make the pages docs/reference/api-*.md from signatures, docstrings and the help and comments beside fields.
 
 ``python docs/make_api.py`` writes them; tests/docs/test_generated.py says when they are out of date. A new public name
 needs a place in ``PAGES``.
@@ -12,11 +12,13 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import certeq
+from certeq.base.fields import Told, default_of, told
 
 HERE = Path(__file__).parent / "reference"
 WIDE = 100  # characters of a signature that stays on one line
@@ -37,15 +39,15 @@ PAGES = {
         "Rows and counts",
         "From a table of logged decisions to a `Batch`, and from a batch to counts.",
         ("read", "Batch", "tally", "Counts", "InputError"),
-        ("certeq.data.counting.count", "certeq.data.counting.Tallied", "certeq.data.reading.known_rewards",
+        ("certeq.data.request.Request", "certeq.data.counting.count", "certeq.data.counting.Tallied", "certeq.data.reading.known_rewards",
          "certeq.data.reading.rollout", "certeq.data.recipes.fit", "certeq.data.recipes.Recipe"),
     ),
     "learning": Page(
         "Learning and policies",
         "The main job in one call, and what it returns.",
         ("learn", "Learned", "Policy", "CertaintyEquivalence"),
-        ("certeq.learning.learned.learn_counts", "certeq.learning.learned.Advised", "certeq.learning.learned.Summary",
-         "certeq.learning.policy.Advice", "certeq.model.rewards.Rewards"),
+        ("certeq.learning.rules.Rules", "certeq.learning.case.Case", "certeq.learning.case.Data",
+         "certeq.learning.learned.Summary", "certeq.learning.policy.Advice", "certeq.model.rewards.Rewards"),
     ),
     "models": Page(
         "Models and plans",
@@ -192,7 +194,7 @@ def _class(kind: type, short: str, full: str, links: dict[str, str], level: int)
 
 
 def _fields(kind: type) -> Iterator[tuple[str, str, str]]:
-    """Fields of a dataclass or a named tuple: name, type, and the comment beside it."""
+    """Fields of a dataclass or a named tuple: name, type, and the help or the comment beside it."""
     if not hasattr(kind, "__dataclass_fields__") and not hasattr(kind, "_fields"):
         return
     for each in _family(kind):
@@ -203,8 +205,16 @@ def _fields(kind: type) -> Iterator[tuple[str, str, str]]:
         for node in tree.body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 _, _, comment = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")
+                about = told(kind).get(node.target.id) if is_dataclass(kind) else None
                 if not node.target.id.startswith("_"):
-                    yield node.target.id, ast.unparse(node.annotation), comment
+                    yield node.target.id, ast.unparse(node.annotation), comment if about is None else _help(*about)
+
+
+def _help(each: Any, about: Told) -> str:
+    """What is said about a field, with what there is to choose from and what it is when nothing is said."""
+    names = "" if about.choices is None else f" One of {', '.join(f'`{name}`' for name in about.choices())}."
+    usual = default_of(each)
+    return f"{about.help}{names}" + (f" Unless said: `{usual}`." if usual not in (None, {}) else "")
 
 
 def _family(kind: type) -> list[type]:

@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 from certeq import Counts, InputError, Policy, learn, plan, read, solve, tally
 from certeq.cli.options import value
 from certeq.data.counting import Tallied
-from certeq.learning.learned import learn_counts
 from certeq.worlds import examples
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -172,7 +171,7 @@ def _(spoiled: Any) -> None:
         path.write_bytes(counts_file(about, arrays))
         found = Tallied.load(path)
     found.to_bytes()
-    learn_counts(found, reward=np.zeros(found.counts.visits.shape) if found.rewards is None else None)
+    learn(found, reward=np.zeros(found.counts.visits.shape) if found.rewards is None else None)
 
 
 @target("policies applied to any rows", st.tuples(drawn.tables(), st.lists(drawn.SCALARS, max_size=5)))

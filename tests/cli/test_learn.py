@@ -238,7 +238,7 @@ BAD = {
     "bins of nothing": (ROWS, ("--bins", "stat=labels"), "Did you mean 'state'"),
     "strange bins": (ROWS, ("--bins", "state=cut:3"), "I do not know how to bin"),
     "half a pair": (ROWS, ("--bins", "state"), "--bins takes"),
-    "no such layout": (ROWS, ("--layout", "wide"), "layout must be"),
+    "no such layout": (ROWS, ("--layout", "wide"), "no layout named 'wide'"),
     "no end with discount 1": (ROWS, ("--discount", 1), "discount below 1"),
     "discount 2": (ROWS, ("--discount", 2), "between 0 and 1"),
     "horizon 0": (ROWS, ("--horizon", 0), "horizon must be at least 1"),
@@ -253,7 +253,7 @@ BAD = {
     "an expert in words": (ROWS, ("--regularizer", "expert_prior", "--setting", "target=x"), "target"),
     "no such convention": (ROWS, ("--unvisited", "exlude"), "Did you mean 'exclude'"),
     "no such pool": (ROWS, ("--reward-pool", "stat"), "Did you mean 'state'"),
-    "no such way": (ROWS, ("--reward-by", "rows"), "reward_by|--reward-by"),
+    "no such way": (ROWS, ("--reward-by", "rows"), "no way to estimate rewards named 'rows'"),
     "no such table": (ROWS, ("--reward-table", "nowhere.csv"), "There is no file"),
     "no rewards": (ROWS, ("--reward", "none"), "no rewards"),
 }

@@ -15,7 +15,6 @@ from rich.console import Console
 from certeq import Policy, learn, read
 from certeq.cli import show
 from certeq.data.counting import Tallied, count
-from certeq.learning.learned import learn_counts
 from certeq.planners.progress import Progress
 from certeq.questions import draws as draws_room
 
@@ -62,7 +61,7 @@ def test_a_file_of_counts_is_learned_from(certeq, counted, table):
     assert done.err == ""
     assert "900 transitions, " in done.out
     assert "3 states x 2 actions: 6 of 6 pairs were tried (100%)" in done.out
-    expected = learn_counts(Tallied.load(counted), discount=0.9, min_visits=3, reward_pool="state")
+    expected = learn(Tallied.load(counted), discount=0.9, min_visits=3, reward_pool="state")
     assert json.loads(Path("found/policy.json").read_text()) == expected.policy.to_json()
     assert Policy.load("found/policy.json").data["rows"] == 900
     summary = json.loads(Path("found/summary.json").read_text())
@@ -112,7 +111,7 @@ def test_known_rewards_go_by_the_columns_of_the_counts(certeq, refused, counted,
     assert "no line for state '[bold]odd', action '0'" in refused("learn", counted, "--reward-table", "known.csv")
     Path("known.csv").write_text(table + "[bold]odd,0,7\n[bold]odd,1,8\n")
     assert certeq("learn", counted, "--reward-table", "known.csv", "--out", "found").code == 0
-    expected = learn_counts(Tallied.load(counted), reward=[[7, 8], [0, 1], [2, 3]])
+    expected = learn(Tallied.load(counted), reward=[[7, 8], [0, 1], [2, 3]])
     assert Policy.load("found/policy.json").actions.tolist() == expected.policy.actions.tolist()
     assert (
         json.loads(Path("found/policy.json").read_text())["action_values"] == expected.policy.to_json()["action_values"]
@@ -187,7 +186,7 @@ def test_columns_of_a_folder_are_named_as_those_of_a_file(certeq, folder, tmp_pa
     )
     assert certeq("learn", "rows", *told, "--out", "found").code == 0
     roles = {"state": ["x"], "next_state": ["y"], "action": ["z"], "reward": "r", "done": "d"}
-    assert json.loads(Path("found/policy.json").read_text()) == learn_counts(count(folder, **roles)).policy.to_json()
+    assert json.loads(Path("found/policy.json").read_text()) == learn(count(folder, **roles)).policy.to_json()
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_stopping_it_is_told_and_leaves_nothing(certeq, monkeypatch, tmp_path):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("certeq.learning.learned.tally", stop)
+    monkeypatch.setattr("certeq.learning.case.tally", stop)
     done = certeq("learn")
     assert done.code == 130
     assert "Nothing was written" in done.err

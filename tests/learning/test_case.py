@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from logbook import logged
 
-from certeq import Batch, Counts, InputError, learn, tally
-from certeq.learning.case import case_of, case_of_counts
+from certeq import Batch, Counts, InputError, learn, plan, tally
+from certeq.learning.case import Data
+from certeq.learning.learned import asked
+from logbook import logged
 from strategies import SEEDS, as_sparse
 
 WAYS = (
@@ -33,28 +34,23 @@ WAYS = (
 )
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
-@given(SEEDS)
-def test_the_case_of_a_learned_policy_advises_what_was_learned(way, seed):
+@given(SEEDS, st.sampled_from(WAYS))
+def test_the_case_of_a_learned_policy_advises_what_was_learned(seed, way):
     learned = learn(logged(seed), **way)
-    advice = case_of(learned).advise()
+    advice = learned.case.advise()
     np.testing.assert_array_equal(advice.policy, np.atleast_2d(learned.policy.actions)[0])
-    np.testing.assert_allclose(advice.values, np.atleast_2d(learned.plan.values)[0], rtol=1e-9, atol=1e-9)
-    expected = learned.policy.action_values.reshape(-1, 3, 2)[0]
-    np.testing.assert_allclose(advice.action_values, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(advice.values, np.atleast_2d(learned.plan.values)[0])
+    np.testing.assert_array_equal(advice.action_values, learned.policy.action_values.reshape(-1, 3, 2)[0])
 
 
 @given(SEEDS, st.sampled_from(WAYS))
 def test_several_data_sets_are_advised_on_as_each_by_itself(seed, way):
-    batches = [logged(seed + i, ends=False) for i in range(3)]
-    cases = [case_of(learn(batch, **way)) for batch in batches]
-    together = replace(
-        cases[0],
-        counts=Counts(np.stack([case.counts.transitions for case in cases])),
-        reward=cases[0].reward if "reward" in way else _stacked([case.reward for case in cases]),
-    ).advise()
+    cases = [learn(logged(seed + i, ends=False), **way).case for i in range(3)]
+    earned = [case.data.reward for case in cases]
+    counts = Counts(np.stack([case.data.counts.transitions for case in cases]))
+    together = cases[0].given(counts, earned[0] if "reward" in way else _stacked(earned)).advise()
     for i, case in enumerate(cases):
-        one = replace(case, reward=together_size(case.reward, cases[0].reward)).advise()
+        one = case.given(case.data.counts, together_size(earned[i], earned[0])).advise()
         np.testing.assert_array_equal(together.policy[i], one.policy)
         np.testing.assert_allclose(together.values[i], one.values, rtol=1e-9, atol=1e-9)
 
@@ -76,26 +72,37 @@ def _stacked(sums):
 
 
 def test_sparse_counts_are_advised_on_as_dense_ones():
-    case = case_of(learn(logged(3)))
-    sparse = replace(case, counts=as_sparse(case.counts)).advise()
+    case = learn(logged(3)).case
+    sparse = case.given(as_sparse(case.data.counts), case.data.reward).advise()
     np.testing.assert_array_equal(sparse.policy, case.advise().policy)
+
+
+@given(SEEDS, st.sampled_from(["none", "discount", "uniform_prior", "evidence"]))
+def test_the_batched_face_plans_what_a_case_plans(seed, regularizer):
+    reward, settings = np.arange(6.0).reshape(3, 2), {} if regularizer in ("none", "evidence") else {"strength": 0.3}
+    learned = learn(logged(seed), reward=reward, regularizer=regularizer, discount=0.9, **settings)
+    found = plan(learned.counts, reward, 0.9, regularizer=regularizer, unvisited="exclude", **settings)
+    np.testing.assert_array_equal(found.policy, learned.policy.actions)
+    np.testing.assert_array_equal(found.values, learned.plan.values)
 
 
 def test_counts_need_rewards_of_their_shape():
     counts = np.ones((2, 2, 2), dtype=int)
+    assert Data.of(counts, np.ones((2, 2))).known_rewards
     with pytest.raises(InputError, match="give reward="):
-        case_of_counts(counts, None, 0.9)
+        Data.of(counts)
     with pytest.raises(InputError, match=r"shape \(2, 2\)"):
-        case_of_counts(counts, [1, 2], 0.9)
+        Data.of(counts, [1, 2])
     with pytest.raises(InputError, match="one data set"):
-        case_of_counts(counts[None], np.ones((2, 2)), 0.9)
+        Data.of(counts[None], np.ones((2, 2)))
 
 
 def test_what_is_no_learned_policy_is_refused():
     batch = logged(0)
+    assert asked(learn(batch)).data.batch is batch
     for other in (batch, tally(batch), None):
         with pytest.raises(InputError, match=r"what certeq\.learn returned"):
-            case_of(other)
+            asked(other)
 
 
 def test_names_come_along():
@@ -104,5 +111,6 @@ def test_names_come_along():
         plain.state, plain.action, plain.next_state, 3, 2,
         reward=plain.reward, state_names=("a", "b", "c"), action_names=("x", "y"),
     )  # fmt: skip
-    assert case_of(learn(named)).state_names == ("a", "b", "c")
-    assert case_of_counts(tally(plain), np.zeros((3, 2)), 0.9).action_names == ("0", "1")
+    assert learn(named).case.data.state_names == ("a", "b", "c")
+    assert learn(named).case.data.bare().state_names == Data.of(tally(plain), np.zeros((3, 2))).state_names
+    assert Data.of(tally(plain), np.zeros((3, 2))).action_names == ("0", "1")

@@ -195,7 +195,7 @@ def test_pooling_is_not_claimed_where_it_is_not_done():
         ({"horizon": 0}, "horizon must be at least 1"),
         ({"discount": 1.5}, "discount must lie between 0 and 1"),
         ({"discount": [0.9, 0.99]}, "discount"),
-        ({"reward_by": "row"}, "reward_by is 'pair' or 'next_state'"),
+        ({"reward_by": "row"}, "There are: next_state, pair"),
         ({"reward_pool": "stat"}, "Did you mean 'state'"),
     ],
 )

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from logbook import logged, taken
 
 from certeq import Batch, InputError, bootstrap, learn
 from certeq.questions import bootstrap as room
 from certeq.questions.bootstrap import count_again
+from logbook import logged, taken
 from strategies import SEEDS, all_outcomes, as_sparse
 
 WAYS = (
@@ -101,7 +101,7 @@ def test_what_is_sent_to_workers_can_be_sent_and_carries_no_names():
     bootstrap(learn(named, discount=0.9), 3, executor=Executor())
     work, [_] = sent
     case, batch, *_ = work.args
-    assert batch.state_names == case.state_names == ("0", "1", "2")
+    assert batch.state_names == case.data.state_names == ("0", "1", "2")
     assert b"Bob" not in pickle.dumps(sent)
 
 

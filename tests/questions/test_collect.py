@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from logbook import logged
 from scipy.special import roots_jacobi
 from scipy.stats import norm
 
@@ -15,6 +14,7 @@ import naive
 from certeq import Batch, InputError, collect_next, learn
 from certeq.questions.collect import GROUPS, _look, _Models, weigh
 from certeq.questions.draws import Draws
+from logbook import logged
 from strategies import SEEDS, random_rows
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from logbook import logged
 
 from certeq import Batch, compare_conventions, learn
 from certeq.model.unvisited import CONVENTIONS
+from logbook import logged
 from strategies import SEEDS
 
 

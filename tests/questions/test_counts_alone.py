@@ -6,7 +6,6 @@ import pytest
 
 from certeq import InputError, learn, read
 from certeq.data.counting import count
-from certeq.learning.learned import learn_counts
 from certeq.questions.compare import compare
 from certeq.questions.findings import examine
 from certeq.report.learned_page import render
@@ -32,7 +31,7 @@ def path(tmp_path_factory):
 
 def both(path, **settings):
     from_rows = learn(read(path, episode=False), discount=0.9, **settings)
-    return from_rows, learn_counts(count(path), discount=0.9, **settings)
+    return from_rows, learn(count(path), discount=0.9, **settings)
 
 
 @pytest.mark.parametrize("settings", [{}, {"horizon": 3}, {"regularizer": "uniform_prior", "strength": 0.4}], ids=str)
@@ -70,5 +69,5 @@ def test_the_page_of_counts_says_what_is_not_in_it_and_why(path):
 
 def test_a_comparison_needs_rows_and_says_so(path):
     _, learned = both(path)
-    with pytest.raises(InputError, match="learn from the rows, not from counts"):
+    with pytest.raises(InputError, match="Learn from the rows"):
         compare(learned)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from logbook import logged
 
 import naive
 from certeq import Counts, InputError, audit, learn, plan, tally
+from logbook import logged
 from strategies import SEEDS, counts
 
 GAMMAS = st.floats(0.05, 0.99)
@@ -170,7 +170,7 @@ def test_labels_are_short_in_words_and_whole_in_files():
         ({"planning_discount": -0.1}, "between 0 and 0.9"),
         ({"reward": None}, "give reward="),
         ({"threshold": 0}, "threshold must be at least 1"),
-        ({"horizn": 3}, "no option 'horizn'"),
+        ({"horizn": 3}, "Did you mean 'horizon'"),
         ({"unvisited": "exlude"}, "Did you mean 'exclude'"),
     ],
 )

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logbook import logged, with_copies
 
 from certeq import Batch, InputError, fragility, learn, path
-from certeq.learning.case import case_of
 from certeq.questions.fragility import _fewest, _rows
+from logbook import logged, with_copies
 from strategies import SEEDS, as_sparse
 
 WAYS = (
@@ -118,7 +117,7 @@ def test_some_states_alone_have_the_numbers_they_have_among_all():
 def test_sparse_counts_have_the_numbers_of_dense_ones():
     batch = logged(8, episodes=20)
     learned = learn(batch, discount=0.9)
-    case, found = case_of(learned), fragility(learned, cap=200)
+    case, found = learned.case, fragility(learned, cap=200)
     s = int(np.flatnonzero(found.asked)[0])
     source = np.array([extreme(learned, batch, s, "state", min)])
     rows = _rows(batch, np.array([s]), found.advice[[s]], source)

@@ -1,19 +1,16 @@
 """The path: constant advice between knots, and each knot where the planner's advice flips."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from logbook import logged
 from scipy.optimize import brentq
 
 import naive
 from certeq import Batch, InputError, learn, path
-from certeq.learning.case import case_of
 from certeq.model.frequencies import mle
 from certeq.questions.path import _meetings, follow
+from logbook import logged
 from strategies import SEEDS, as_sparse
 
 STOP, GO = 0, 1
@@ -61,7 +58,7 @@ def test_the_advice_at_any_value_is_what_is_planned_there(seed, along, shares):
     for value in np.array(shares) * found.high:
         if len(found.knots) and np.abs(found.knots - value).min() < 1e-6:
             continue
-        expected = case_of(learned).under(found.regularizer, **{along: value}).advise().policy
+        expected = learned.case.under(found.regularizer, **{along: value}).advise().policy
         assert found.policy_at(value).tolist() == expected.tolist()
 
 
@@ -144,9 +141,9 @@ def test_a_horizon_and_sparse_counts_have_paths_too():
     for value in (0.0, 0.35, 0.9):
         again = learn(logged(6), discount=0.9, horizon=3, regularizer="discount", planning_discount=value)
         assert found.policy_at(value).tolist() == again.policy.actions[0].tolist()
-    case = case_of(learn(logged(6), discount=0.9))
+    case = learn(logged(6), discount=0.9).case
     dense = follow(case, "strength", points=9, tolerance=1e-4)
-    sparse = follow(replace(case, counts=as_sparse(case.counts)), "strength", points=9, tolerance=1e-4)
+    sparse = follow(case.given(as_sparse(case.data.counts), case.data.reward), "strength", points=9, tolerance=1e-4)
     np.testing.assert_allclose(sparse.knots, dense.knots, atol=1e-4)
     assert sparse.policies.tolist() == dense.policies.tolist()
 

@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from logbook import logged
 
 from certeq import Batch, InputError, bootstrap, learn, read
 from certeq.base import places
@@ -14,6 +13,7 @@ from certeq.questions.compare import compare
 from certeq.questions.findings import examine
 from certeq.questions.posterior import posterior
 from certeq.worlds import examples
+from logbook import logged
 
 HOW = {"regularizers": ["evidence", "uniform_prior", "discount", "uniform_blend", "none"], "folds": 2, "draws": 30}
 

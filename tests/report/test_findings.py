@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import certeq
-from certeq.learning.case import case_of
 from certeq.questions.episodes import behavior
 from certeq.questions.findings import ADVICE, PLAIN, RECORDED, Findings, examine
 from certeq.questions.posterior import posterior
@@ -27,7 +26,7 @@ def test_the_parts_are_what_the_rooms_that_make_them_give(found, walk):
         learned.model, learned.table, 0.99, policies, rewards=learned.rewards, batch=walk, draws=80, rng=0
     )
     np.testing.assert_array_equal(found.posterior.state_values, alone.state_values)
-    np.testing.assert_array_equal(found.plain, case_of(learned).under("none").advise().policy)
+    np.testing.assert_array_equal(found.plain, learned.case.under("none").advise().policy)
     assert found.audit.planning_discount == 0.9
     assert found.off_policy.model == tuple(found.posterior.interval(ADVICE))
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import certeq
-from certeq.learning.case import case_of
 from certeq.questions.findings import Findings, examine
 from certeq.report.learned_page import STEPS, render
 
@@ -95,7 +94,7 @@ def advice(case, regularizer, planning):
 
 
 def check_slider(browser, learned):
-    case, gamma = case_of(learned), learned.summary.settings["discount"]
+    case, gamma = learned.case, learned.rules.discount
     policies = set()
     for step in SETTINGS if gamma < 1 else (*SETTINGS[:-1], STEPS - 1):
         planning = gamma * step / STEPS

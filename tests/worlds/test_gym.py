@@ -38,7 +38,7 @@ def test_make_imports_the_module_by_itself():
 
 
 def test_gymnasium_is_not_imported_until_it_is_used():
-    code = "import sys, certeq.worlds, certeq.sampling; print('gymnasium' in sys.modules)"
+    code = "import sys, certeq.worlds, certeq.worlds.sampling; print('gymnasium' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

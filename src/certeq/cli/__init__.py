@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from certeq.cli.audit import audit
 from certeq.cli.compare import compare
 from certeq.cli.count import count
 from certeq.cli.learn import learn
-from certeq.cli.options import paragraph
+from certeq.cli.options import Verb, first_sentence, listing, paragraph
 from certeq.cli.reproduce import reproduce
 from certeq.cli.simulate import simulate
 
@@ -63,13 +64,25 @@ def _polite(verb: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-app.command()(_polite(learn))
-app.command()(_polite(apply))
-app.command()(_polite(count))
-app.command()(_polite(audit))
-app.command()(_polite(compare))
-app.command()(_polite(simulate))
-app.command()(_polite(reproduce))
+def _regularizers() -> dict[str, str]:
+    from certeq.regularizers import REGULARIZERS
+
+    return {name: first_sentence(function) for name, function in REGULARIZERS.items()}
+
+
+def _environments() -> dict[str, str]:
+    from certeq.worlds import ENVIRONMENTS
+
+    return {name: first_sentence(inspect.getmodule(build)) for name, build in ENVIRONMENTS.items()}
+
+
+app.command(cls=listing("Regularizers", _regularizers))(_polite(learn))
+app.command(cls=Verb)(_polite(apply))
+app.command(cls=Verb)(_polite(count))
+app.command(cls=Verb)(_polite(audit))
+app.command(cls=listing("Regularizers", _regularizers))(_polite(compare))
+app.command(cls=listing("Environments", _environments))(_polite(simulate))
+app.command(cls=Verb)(_polite(reproduce))
 
 
 def _version(asked: bool) -> None:

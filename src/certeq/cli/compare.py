@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from certeq.base.errors import InputError
-from certeq.cli import source
+from certeq.cli import options, source
+from certeq.cli.options import Output, Without, Work
+from certeq.data.request import Request
+from certeq.learning.rules import Rules
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,47 +19,19 @@ if TYPE_CHECKING:
     from certeq.questions.comparison import Comparison
 
 
+@options.expand
 def compare(
     data: source.Data = None,
-    state: source.State = None,
-    action: source.Action = None,
-    reward: source.Reward = None,
-    next_state: source.NextState = None,
-    episode: source.Episode = None,
-    time: source.Time = None,
-    done: source.Done = None,
-    truncated: source.Truncated = None,
-    bins: source.Bins = None,
-    gaps: source.Gaps = "error",
-    layout: source.Layout = "auto",
-    max_states: source.MaxStates = None,
-    discount: source.Discount = 0.99,
+    *,
     regularizer: Annotated[
         list[str] | None, typer.Option(help="Compare only these; all that need nothing from you unless said.")
     ] = None,
     folds: Annotated[int, typer.Option(help="Parts that the episodes are dealt into, each predicted in turn.")] = 5,
-    draws: Annotated[int, typer.Option(help="Models drawn from the posterior.")] = 1000,
-    unvisited: source.Unvisited = "exclude",
-    min_visits: source.MinVisits = 1,
-    reward_by: source.RewardBy = "pair",
-    reward_pool: source.RewardPool = "none",
-    reward_table: source.RewardTable = None,
-    out: source.Out = Path("certeq-out"),
-    report: source.Report = True,
-    suppress_below: source.SuppressBelow = 0,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Local processes to judge regularizers and draw models with.")
-    ] = 1,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="A running Dask scheduler, tcp://host:port or tls://host:port, for the same. The rows are read here; "
-            "its workers get them as numbers of states and actions.",
-        ),
-    ] = None,
-    seed: source.Seed = 0,
-    force: source.Force = False,
+    request: Request,
+    known: source.Known,
+    rules: Annotated[Rules, Without.of("regularizer", "settings", "horizon")],
+    output: Output,
+    work: Work,
 ) -> None:
     """Compare regularizers on your own data and recommend one.
 
@@ -65,49 +40,34 @@ def compare(
     """
     from certeq.base import texts, writing
     from certeq.cli import show
-    from certeq.data.reading import known_rewards
     from certeq.learning.learned import learn
     from certeq.questions.compare import compare as run
-    from certeq.report import comparing as comparison
-    from certeq.report import drawing as pictures
+    from certeq.report import comparing, drawing
 
     if data is not None and source.is_counts(data):
         raise InputError(
             f"{data.name} holds counts. Comparing predicts some episodes, or rows, from the others, and counts do not "
             "tell them apart. Give it the rows, or as many of them as can be read at once."
         )
-    names = ("compare.json", "compare.csv", "compare.svg", *(["report.html"] if report else []))
-    paths = {name: out / name for name in names}
-    writing.check_free(paths.values(), force=force)
+    names = ("compare.json", "compare.csv", "compare.svg", *(["report.html"] if output.report else []))
+    paths = {name: output.out / name for name in names}
+    writing.check_free(paths.values(), force=output.force)
     console = show.console()
-    batch = source.read_rows(
-        console, data, state=state, action=action, reward=reward, next_state=next_state, episode=episode, time=time,
-        done=done, truncated=truncated, bins=bins, gaps=gaps, layout=layout, max_states=max_states,
-        reward_table=reward_table, seed=seed,
-    )  # fmt: skip
-    learned = learn(
-        batch,
-        reward=None if reward_table is None else known_rewards(batch, reward_table),
-        discount=discount,
-        unvisited=unvisited,
-        min_visits=min_visits,
-        reward_by=reward_by,
-        reward_pool=reward_pool,
-    )
-    how: dict[str, Any] = {"regularizers": regularizer or None, "folds": folds, "draws": draws}
-    where: dict[str, Any] = {"workers": workers, "scheduler": scheduler}
+    rows, reward = source.get(console, data, request, known, None, output.seed)
+    learned = learn(rows, rules, reward=reward)
+    how: dict[str, Any] = {"regularizers": regularizer or None, "folds": folds}
+    how |= {} if output.draws is None else {"draws": output.draws}
     with show.Steps() as steps:
-        found = run(learned, rng=seed, notice=steps.begin, **how, **where)
+        found = run(learned, rng=output.seed, notice=steps.begin, **how, **work.places)
     told = {"settings": dict(learned.summary.settings), "data": dict(learned.policy.data)}
     files: dict[Path, str | bytes] = {
         paths["compare.json"]: texts.json_text(found.to_json() | told),
-        paths["compare.csv"]: texts.csv_text(*comparison.table(found)),
-        paths["compare.svg"]: pictures.to_svg(comparison.comparison(found)),
+        paths["compare.csv"]: texts.csv_text(*comparing.table(found)),
+        paths["compare.svg"]: drawing.to_svg(comparing.comparison(found)),
     }
-    if report:
-        extra: dict[str, Any] = {"suppress_below": suppress_below, "comparison": found}
-        files[paths["report.html"]] = show.page(learned, draws=draws, seed=seed, **extra, **where)
-    writing.write_files(files, force=force)
+    if output.report:
+        files[paths["report.html"]] = show.page(learned, output, work, comparison=found)
+    writing.write_files(files, force=output.force)
     for line in found.lines():
         console.print(show.escape(line))
     console.print()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certeq.cli import options
-from certeq.cli import watching as progress
-from certeq.cli.source import Action, Done, Force, NextState, Reward, State, Truncated
+from certeq.cli import options, watching
+from certeq.cli.options import Without, Work
+from certeq.cli.source import ONE_BY_ONE
+from certeq.data.request import Request
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,26 +19,11 @@ if TYPE_CHECKING:
     from certeq.data.counting import Tallied
 
 
+@options.expand
 def count(
     data: Annotated[Path, typer.Argument(help="A Parquet file, or a folder of them.")],
+    *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the counts.")] = Path("counts.npz"),
-    state: State = None,
-    action: Action = None,
-    reward: Reward = None,
-    next_state: NextState = None,
-    done: Done = None,
-    truncated: Truncated = None,
-    bins: Annotated[
-        list[str] | None, typer.Option(help="Where to cut a column of numbers: COLUMN=edges:1,2.5,7.")
-    ] = None,
-    max_states: Annotated[int, typer.Option(help="More states than this are refused.")] = 1_000_000,
-    workers: Annotated[
-        int, typer.Option(help="Local processes to spread the work over, instead of threads of this one.")
-    ] = 1,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="A running Dask scheduler, tcp://host:port or tls://host:port."),
-    ] = None,
     fingerprint: Annotated[
         bool, typer.Option(help="Keep a SHA-256 of the files, for which they are read again.")
     ] = True,
@@ -48,7 +34,9 @@ def count(
             help="Keep counts of parts of the files there; the same command then goes on where it was stopped.",
         ),
     ] = None,
-    force: Force = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+    request: Annotated[Request, Without.of(*ONE_BY_ONE)],
+    work: Work,
 ) -> None:
     """Count transitions in Parquet files that are too large for memory.
 
@@ -62,24 +50,10 @@ def count(
     writing.check_free([out], force=force)
     console = show.console()
     begun = time.perf_counter()
-    with progress.watch(console) as watch:
+    with watching.watch(console) as watch:
         watch.begin("counting", "rows")
-        tallied = counting.count(
-            data,
-            state=options.names(state),
-            action=options.names(action),
-            reward=reward,
-            next_state=options.names(next_state),
-            done=done,
-            truncated=truncated,
-            bins=options.bins(bins or []),
-            max_states=max_states,
-            workers=workers,
-            scheduler=scheduler,
-            fingerprint=fingerprint,
-            resume=resume,
-            progress=watch.progress,
-        )
+        how: dict[str, Any] = {"fingerprint": fingerprint, "resume": resume, "progress": watch.progress}
+        tallied = counting.count(data, **request.changes(), **work.places, **how)
     tallied.save(out, force=force)
     tell(console, tallied, time.perf_counter() - begun)
     show.written(console, out)

@@ -3,50 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from certeq.cli import options, source
+from certeq.cli.options import Output, Work
+from certeq.data.request import Request
+from certeq.learning.rules import Rules
 
 if TYPE_CHECKING:
-    from certeq.learning.learned import Advised
+    from certeq.learning.learned import Learned
 
 
+@options.expand
 def learn(
     data: source.DataOrCounts = None,
-    state: source.State = None,
-    action: source.Action = None,
-    reward: source.Reward = None,
-    next_state: source.NextState = None,
-    episode: source.Episode = None,
-    time: source.Time = None,
-    done: source.Done = None,
-    truncated: source.Truncated = None,
-    bins: source.Bins = None,
-    gaps: source.Gaps = "error",
-    layout: source.Layout = "auto",
-    max_states: source.MaxStates = None,
-    discount: source.Discount = 0.99,
-    regularizer: Annotated[
-        str,
-        typer.Option(help="By name: evidence unless said; the README lists them.", show_default=False),
-    ] = "",
-    setting: Annotated[list[str] | None, typer.Option(help="A setting of the regularizer, NAME=VALUE.")] = None,
-    unvisited: source.Unvisited = "exclude",
-    min_visits: source.MinVisits = 1,
-    reward_by: source.RewardBy = "pair",
-    reward_pool: source.RewardPool = "none",
-    reward_table: source.RewardTable = None,
-    horizon: source.Horizon = None,
-    out: source.Out = Path("certeq-out"),
-    report: source.Report = True,
-    draws: source.Draws = None,
-    suppress_below: source.SuppressBelow = 0,
-    workers: source.Workers = 1,
-    scheduler: source.Scheduler = None,
-    seed: source.Seed = 0,
-    force: source.Force = False,
+    *,
+    request: Request,
+    known: source.Known,
+    rules: Rules,
+    output: Output,
+    work: Work,
 ) -> None:
     """Learn a policy from logged decisions.
 
@@ -59,63 +35,30 @@ def learn(
 
     Once a plan that takes long tells how far it is, Ctrl-C keeps what it has by then, with its bound.
     """
+    import typer
+
     from certeq.base import texts, writing
     from certeq.cli import show
-    from certeq.regularizers import DEFAULT, check_settings
+    from certeq.learning.learned import learn as run
 
-    names = ("policy.json", "policy.csv", "summary.json", *(["report.html"] if report else []))
-    paths = {name: out / name for name in names}
-    writing.check_free(paths.values(), force=force)
+    names = ("policy.json", "policy.csv", "summary.json", *(["report.html"] if output.report else []))
+    paths = {name: output.out / name for name in names}
+    writing.check_free(paths.values(), force=output.force)
     console = show.console()
-    name, chosen = regularizer or DEFAULT, options.settings(setting or [])
-    check_settings(name, chosen)
-    found = source.get(
-        console,
-        data,
-        workers=workers,
-        scheduler=scheduler,
-        state=state,
-        action=action,
-        reward=reward,
-        next_state=next_state,
-        episode=episode,
-        time=time,
-        done=done,
-        truncated=truncated,
-        bins=bins,
-        gaps=gaps,
-        layout=layout,
-        max_states=max_states,
-        reward_table=reward_table,
-        seed=seed,
-    )
+    found, reward = source.get(console, data, request, known, work, output.seed)
     with show.Planning() as planning:
-        learned = source.learn(
-            found,
-            reward_table=reward_table,
-            discount=discount,
-            regularizer=name,
-            unvisited=unvisited,
-            min_visits=min_visits,
-            reward_by=reward_by,
-            reward_pool=reward_pool,
-            horizon=horizon,
-            progress=planning.progress,
-            on_interrupt="return",
-            **chosen,
-        )
+        learned = run(found, rules, reward=reward, progress=planning.progress, on_interrupt="return")
         planning.check(learned)
         files: dict[Path, str | bytes] = {
             paths["policy.json"]: learned.policy.to_text(),
             paths["policy.csv"]: policy_csv(learned),
-            paths["summary.json"]: texts.json_text(learned.summary.to_json() | {"seed": seed}),
+            paths["summary.json"]: texts.json_text(learned.summary.to_json() | {"seed": output.seed}),
         }
     if learned.interrupted:  # somebody who wants an end does not want all that a report asks
         paths.pop("report.html", None)
     if "report.html" in paths:
-        how: dict[str, Any] = {"suppress_below": suppress_below, "workers": workers, "scheduler": scheduler}
-        files[paths["report.html"]] = show.page(learned, draws=draws, seed=seed, **how)
-    writing.write_files(files, force=force)
+        files[paths["report.html"]] = show.page(learned, output, work)
+    writing.write_files(files, force=output.force)
     show.summary(console, learned.summary)
     console.print()
     show.policy(console, learned)
@@ -123,11 +66,11 @@ def learn(
     show.alerts(console, learned.summary)
     show.written(console, *paths.values())
     if learned.interrupted:
-        console.print("Planning was stopped, and this is what it had by then." + " No report was made." * report)
+        console.print("Planning was stopped, and this is what it had by then." + " No report was made." * output.report)
         raise typer.Exit(130)
 
 
-def policy_csv(learned: Advised) -> str:
+def policy_csv(learned: Learned) -> str:
     """The policy as a table, one line per state (and decision, with a horizon)."""
     import numpy as np
 

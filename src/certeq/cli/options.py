@@ -1,16 +1,186 @@
-"""Words in and out: reading what people write after an option, and writing what their data say without harm."""
+"""Options: what people may write after a verb, made from the fields that say what it means.
+
+A verb asks for `Rules`, a `Request` and the like as whole values. `expand` gives it one option for each of their
+fields, with the help that stands beside the field, and hands the values over. `Verb` lays the help out in panels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+
+import typer
+from typer.core import TyperCommand
 
 from certeq.base.display import harmless as harmless
 from certeq.base.errors import InputError
+from certeq.base.fields import Told, check_all, default_of, said, told
 from certeq.base.limits import most, way_out
 
 LONGEST = 3000  # characters of a message
+OUTPUT, LARGE = "Output", "Large data"
+CHOICES: dict[str, Callable[[], Iterable[str]]] = {}  # name of an option -> what there is to choose from
+PANELS = ("Your columns", "States", "Planning", OUTPUT, LARGE)  # in this order; all else comes first
+
+
+def _at_least(least: int) -> Callable[[str, Any], Any]:
+    def check(name: str, value: Any) -> Any:
+        from certeq.base.arrays import whole
+
+        return None if value is None else whole(f"--{name.replace('_', '-')}", value, least)
+
+    return check
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where results go, and what is in the report."""
+
+    out: Path = said(Path("certeq-out"), "Folder for the results.", panel=OUTPUT)
+    report: bool = said(True, "Write report.html: what is advised, why, and how sure it is.", panel=OUTPUT)
+    draws: int | None = said(
+        None,
+        "Models drawn from the posterior: 1,000, fewer of large ones; 0 for none.",
+        panel=OUTPUT,
+        check=_at_least(0),
+    )
+    suppress_below: int = said(
+        0, "Hide smaller counts in the report. (The other files have them all.)", panel=OUTPUT, check=_at_least(0)
+    )
+    seed: int = said(0, "For whatever is random.", panel=OUTPUT, check=_at_least(0))
+    force: bool = said(False, "Overwrite results that are there.", panel=OUTPUT)
+
+    def __post_init__(self) -> None:
+        check_all(self)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where the work is done."""
+
+    workers: int = said(1, "Local processes that share the work.", panel=LARGE, check=_at_least(1))
+    scheduler: str | None = said(
+        None,
+        "A running Dask scheduler, tcp://host:port or tls://host:port, whose workers share it instead. They read "
+        "Parquet themselves, by the same path. To compare, they are sent the rows as numbers of states and actions; "
+        "otherwise no row leaves its place.",
+        panel=LARGE,
+        metavar="ADDRESS",
+    )
+
+    def __post_init__(self) -> None:
+        from certeq.base import places
+
+        check_all(self)
+        places.check_one(self.workers, self.scheduler)
+
+    @property
+    def places(self) -> dict[str, Any]:
+        """As functions that share work take it."""
+        return {"workers": self.workers, "scheduler": self.scheduler}
+
+
+class Without(NamedTuple):
+    """Marks a parameter of a verb whose fields are not all asked for: ``Annotated[Rules, Without("horizon")]``."""
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, *names: str) -> Without:
+        """Leave these fields out."""
+        return cls(names)
+
+
+class Verb(TyperCommand):
+    """A command whose help is laid out in panels, with a catalogue after them where it has one."""
+
+    catalogue: tuple[str, Callable[[], Mapping[str, str]]] | None = None
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, panel by panel; what there is to choose from is asked for only now."""
+        panels: dict[str, list[Any]] = {name: [] for name in ("Arguments", "Options", *PANELS)}
+        for each in self.get_params(ctx):
+            if each.name in CHOICES and each.metavar is None:
+                each.metavar = f"[{'|'.join(CHOICES[each.name]())}]"
+            own = "Arguments" if each.param_type_name == "argument" else "Options"
+            if (record := each.get_help_record(ctx)) is not None:
+                panels[getattr(each, "rich_help_panel", None) or own].append(record)
+        for name, records in panels.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+        if self.catalogue is not None:
+            title, lines = self.catalogue
+            with formatter.section(title):
+                formatter.write_dl(list(lines().items()))
+
+
+def listing(title: str, lines: Callable[[], Mapping[str, str]]) -> type[Verb]:
+    """A verb that ends its help with a catalogue, which is asked for only then."""
+    return type("Listing", (Verb,), {"catalogue": (title, lines)})
+
+
+def first_sentence(thing: Any) -> str:
+    """What a docstring says first, in plain words."""
+    return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ").replace("``", "")
+
+
+def expand(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb an option for each field of the dataclasses that it asks for."""
+    hints = get_type_hints(verb, include_extras=True)
+    asked: dict[str, tuple[type, list[str]]] = {}
+    shown: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(verb).parameters.items():
+        cls, *marks = get_args(hints[name]) or (hints[name],)
+        if not (isinstance(cls, type) and is_dataclass(cls)):
+            shown.append(parameter.replace(annotation=hints[name]))
+            continue
+        left_out = {each for mark in marks if isinstance(mark, Without) for each in mark.names}
+        options = [(each, field, about) for each, (field, about) in told(cls).items() if each not in left_out]
+        asked[name] = (cls, [each for each, _, _ in options])
+        shown += [_option(each, field, about, get_type_hints(cls)[each]) for each, field, about in options]
+
+    def run(**words: Any) -> None:
+        for name, (cls, options) in asked.items():
+            said = {each: words.pop(each) for each in options}
+            words[name] = cls(**{each: _read(told(cls)[each][1], value) for each, value in said.items()})
+        verb(**words)
+
+    run.__name__, run.__doc__, run.__module__ = verb.__name__, verb.__doc__, verb.__module__
+    changed: Any = run
+    changed.__signature__ = inspect.Signature([each.replace(kind=each.KEYWORD_ONLY) for each in shown])
+    run.__annotations__ = {each.name: each.annotation for each in shown}
+    return run
+
+
+def _option(name: str, field: Any, about: Told, hint: Any) -> inspect.Parameter:
+    default, kind = default_of(field), KINDS[about.kind][0] if about.kind else hint
+    long = f"--{(about.option or name).replace('_', '-')}"
+    more: dict[str, Any] = {
+        "help": about.help,
+        "rich_help_panel": about.panel,
+        "metavar": about.metavar or _metavar(about.kind, hint),
+    }
+    if about.choices is not None:
+        CHOICES[name] = about.choices
+    declared = [long] if kind is not bool or default is False else []
+    annotation = Annotated[kind, typer.Option(*declared, **more)]  # type: ignore[valid-type]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None if about.kind else default, annotation=annotation
+    )
+
+
+def _metavar(kind: str, hint: Any) -> str | None:
+    """What stands for the value in help; None where the choices do."""
+    words = [kind, *(getattr(each, "__name__", "") for each in (hint, *get_args(hint)))]
+    return next((METAVARS[word] for word in words if word in METAVARS), None)
+
+
+def _read(about: Told, value: Any) -> Any:
+    return KINDS[about.kind][1](value) if about.kind else value
 
 
 def names(text: str | None) -> list[str] | None:
@@ -26,18 +196,30 @@ def pair(text: str, option: str, form: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def bins(said: list[str]) -> dict[str, str] | int:
+def bins(said: list[str] | None) -> dict[str, str] | int | None:
     """How columns become states: one number for all, or COLUMN=HOW for some."""
-    if len(said) == 1 and said[0].isdecimal() and len(said[0]) < 20:
-        return int(said[0])
+    words = said or []
+    if not words:
+        return None
+    if len(words) == 1 and words[0].isdecimal() and len(words[0]) < 20:
+        return int(words[0])
     form = "a number, or COLUMN=quantile:4, =edges:1,5, =kmeans:9 or =labels"
-    return dict(pair(text, "--bins", form) for text in said)
+    return dict(pair(text, "--bins", form) for text in words)
 
 
-def settings(said: Iterable[str]) -> dict[str, Any]:
+def settings(said: Iterable[str] | None) -> dict[str, Any]:
     """Settings NAME=VALUE: whole numbers, numbers, arrays (a file .npy), else words."""
-    pairs = (pair(text, "--setting", "NAME=VALUE, for example strength=0.3") for text in said)
+    pairs = (pair(text, "--setting", "NAME=VALUE, for example strength=0.3") for text in said or ())
     return {name: value(text) for name, text in pairs}
+
+
+KINDS: dict[str, tuple[Any, Callable[[Any], Any]]] = {  # kind of a field -> type of its option, and how it is read
+    "column": (str | None, lambda name: name),
+    "columns": (str | None, names),
+    "bins": (list[str] | None, bins),
+    "settings": (list[str] | None, settings),
+}
+METAVARS = {"column": "COLUMN", "columns": "COLUMNS", "bins": "HOW", "int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
 
 
 def value(text: str) -> Any:

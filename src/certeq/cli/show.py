@@ -16,9 +16,9 @@ from certeq.cli.options import harmless
 from certeq.cli.watching import EVERY, duration
 
 if TYPE_CHECKING:
-    from certeq.learning.learned import Advised, Summary
+    from certeq.cli.options import Output, Work
+    from certeq.learning.learned import Learned, Summary
     from certeq.planners import Progress
-    from certeq.questions.comparison import Comparison
 
 PATIENCE = 2.0  # seconds without a word
 DOING = {
@@ -98,7 +98,7 @@ class Planning:
             self.last = now
             self.steps.begin(how_far(at))
 
-    def check(self, learned: Advised) -> None:
+    def check(self, learned: Learned) -> None:
         """Stop for good if planning was stopped before anybody was told that something would be kept."""
         if learned.interrupted and self.last is None:
             raise KeyboardInterrupt
@@ -115,28 +115,19 @@ def how_far(at: Progress) -> str:
     )
 
 
-def page(
-    learned: Advised,
-    *,
-    draws: int | None,
-    seed: int,
-    suppress_below: int = 0,
-    planning_discount: float | None = None,
-    comparison: Comparison | None = None,
-    workers: int = 1,
-    scheduler: str | None = None,
-) -> str:
+def page(learned: Learned, output: Output, work: Work, **asked: Any) -> str:
     """Ask all questions of a learned policy and write the report, telling what is being done if it takes a while."""
     from certeq.base import places
     from certeq.questions.findings import examine
     from certeq.report.learned_page import render
 
-    asked: dict[str, Any] = {"draws": draws, "planning_discount": planning_discount, "comparison": comparison}
     with Steps() as steps:
-        with places.executor(workers, scheduler) as executor:
-            findings = examine(learned, rng=seed, notice=steps.begin, executor=executor, **asked)
+        with places.executor(**work.places) as executor:
+            findings = examine(
+                learned, draws=output.draws, rng=output.seed, notice=steps.begin, executor=executor, **asked
+            )
         steps.begin("page")
-        return render(findings, suppress_below=suppress_below, manifest={"seed": seed})
+        return render(findings, suppress_below=output.suppress_below, manifest={"seed": output.seed})
 
 
 def written(out: Console, *paths: Path) -> None:
@@ -163,7 +154,7 @@ def summary(out: Console, found: Summary) -> None:
     out.print(f"[dim]{escape(settings)}[/dim]")
 
 
-def policy(out: Console, learned: Advised) -> None:
+def policy(out: Console, learned: Learned) -> None:
     """Show the advice, best-observed states first."""
     found = learned.policy
     first = np.atleast_2d(found.actions)[0]

@@ -1,25 +1,30 @@
-"""Case: how a piece of advice was made, so that it can be made again from other data or with other settings."""
+"""Case: data and rules, and the only way from them to advice: estimate, regularize, plan.
+
+`certeq.learn` makes a case; every question asks a case again, with other data (a resample, rows added) or other rules.
+Counts and sums of rewards may have a leading axis, as may the settings of the regularizer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from certeq.base.arrays import ArrayLike, Floats, Integers, floats, names
 from certeq.base.errors import InputError
-from certeq.data.counts import Counts, as_counts
-from certeq.data.sums import Sums
-from certeq.learning.equivalence import Model, estimate
-from certeq.learning.learned import Advised, arrival_table
-from certeq.model.rewards import arrival_means, means
-from certeq.planners import solve, solve_finite
-from certeq.regularizers import DEFAULT
-
-# what the settings of a policy hold besides those of its regularizer
-GENERAL = ("discount", "regularizer", "unvisited", "min_visits", "reward", "horizon")
+from certeq.data.batch import Batch
+from certeq.data.counting.tallied import Tallied
+from certeq.data.counts import Counts, as_counts, tally
+from certeq.data.recipes import Recipe
+from certeq.data.sums import Sums, add_up
+from certeq.learning.equivalence import Model, estimate, solve_model
+from certeq.learning.rules import Rules
+from certeq.model.rewards import Rewards, arrival_means, means
+from certeq.model.rewards import estimate as rewards_of
+from certeq.planners import FinitePlan, Plan
 
 
 class Advice(NamedTuple):
@@ -31,88 +36,174 @@ class Advice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Case:
-    """Counts, rewards and settings. Counts and sums of rewards may have a leading axis, as may the settings."""
+class Data:
+    """What advice is made from: counts, what was earned, what things are called, and where all that came from."""
 
     counts: Counts
-    reward: Floats | Sums  # known, (S, A); or the sums that it is estimated from
-    discount: float
-    regularizer: str = DEFAULT
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    unvisited: str = "exclude"
-    min_visits: int = 1
-    horizon: int | None = None
-    reward_pool: str = "none"
-    reward_by_next_state: bool = False
+    reward: Floats | Sums | None  # known, (S, A); or what was earned, added up; None where nobody knows
     state_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
+    recipe: Recipe | None = None  # columns -> states
+    batch: Batch | None = None  # the rows themselves, where they are at hand
+    size: int = 0  # transitions
+    endings: int = 0  # of them, that ended an episode
+    alike: bool = False  # whether every reward is the same
+    dropped: Mapping[str, int] = field(default_factory=dict)  # why rows were left out -> how many
+    notes: tuple[str, ...] = ()  # what was guessed or decided while reading
+    fingerprint: str | None = None  # SHA-256 of the file
 
     def __post_init__(self) -> None:
         S, A = self.counts.n_states, self.counts.n_actions
         object.__setattr__(self, "state_names", names("state", self.state_names, S))
         object.__setattr__(self, "action_names", names("action", self.action_names, A))
+        if self.reward is not None and not isinstance(self.reward, Sums):
+            known = floats("reward", self.reward)
+            if known.shape[-2:] != (S, A):
+                raise InputError(f"Known rewards need the shape {(S, A)}; got {known.shape}.")
+            object.__setattr__(self, "reward", known)
 
+    @classmethod
+    def of(cls, source: Batch | Tallied | Counts | ArrayLike, reward: ArrayLike | None = None, **more: Any) -> Data:
+        """Take in rows, counts of rows, or bare counts, with known rewards where they are known."""
+        if isinstance(source, Batch):
+            return cls.of_rows(source, reward)
+        if isinstance(source, Tallied):
+            return cls.of_counts(source, reward)
+        table = as_counts(source)
+        if table.batch:
+            raise InputError(f"This asks about one data set; the counts have the leading axes {table.batch}.")
+        if reward is None:
+            raise InputError("Counts do not tell what was earned: give reward=, a table of one number for each pair.")
+        return cls(table, floats("reward", reward), **more)
+
+    @classmethod
+    def of_rows(cls, batch: Batch, reward: ArrayLike | None = None) -> Data:
+        """Take in rows: one data set."""
+        if batch.data_set is not None:
+            raise InputError("learn takes one data set; this batch holds several.")
+        if len(batch) == 0:
+            raise InputError("There are no transitions to learn from.")
+        return cls(
+            counts=tally(batch),
+            reward=_earned(None if batch.reward is None else add_up(batch), reward),
+            state_names=batch.state_names,
+            action_names=batch.action_names,
+            recipe=batch.recipe_or_numbers,
+            batch=batch,
+            size=len(batch),
+            endings=int(batch.ended.sum()),
+            alike=batch.reward is not None and bool(np.ptp(batch.reward) == 0),
+            dropped=batch.dropped,
+            notes=batch.notes,
+            fingerprint=batch.fingerprint,
+        )
+
+    @classmethod
+    def of_counts(cls, tallied: Tallied, reward: ArrayLike | None = None) -> Data:
+        """Take in rows that were counted elsewhere."""
+        return cls(
+            counts=tallied.counts,
+            reward=_earned(tallied.rewards, reward),
+            state_names=tallied.state_names,
+            action_names=tallied.action_names,
+            recipe=tallied.recipe,
+            size=len(tallied),
+            endings=tallied.endings,
+            alike=tallied.reward_range is not None and tallied.reward_range[0] == tallied.reward_range[1],
+            dropped=tallied.dropped,
+            notes=tallied.notes,
+            fingerprint=tallied.fingerprint,
+        )
+
+    @property
+    def known_rewards(self) -> bool:
+        """Whether rewards were given rather than estimated."""
+        return isinstance(self.reward, np.ndarray)
+
+    def rows(self, why: str) -> Batch:
+        """The rows; where there are only counts of them, an error that says why rows are needed."""
+        if self.batch is None:
+            raise InputError(f"{why}, and here there are only counts of rows. Learn from the rows to see it.")
+        return self.batch
+
+    def bare(self) -> Data:
+        """Counts and rewards alone: all that a pipeline needs, and all that workers are sent."""
+        return Data(self.counts, self.reward)
+
+
+def _earned(sums: Sums | None, known: ArrayLike | None) -> Floats | Sums:
+    """What is known of the rewards."""
+    if known is not None:
+        return floats("reward", known)
+    if sums is None:
+        raise InputError("The rows have no rewards. Name the reward column, or give a known reward table.")
+    return sums
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data and rules: the only place where counts become a model and a model becomes a plan."""
+
+    data: Data
+    rules: Rules = field(default_factory=Rules)
+
+    @cached_property
+    def by_pair(self) -> Floats:
+        """Rewards of each pair ``(..., S, A)`` as the rows of the pair say, pooled if that was asked for."""
+        earned = self.data.reward
+        if isinstance(earned, Sums):
+            return means(earned, self.rules.reward_pool)
+        assert earned is not None
+        return earned
+
+    @cached_property
+    def rewards(self) -> Rewards | None:
+        """How rewards were estimated, with what is needed to say how sure they are; None where they are known."""
+        rules, earned = self.rules, self.data.reward
+        if not isinstance(earned, Sums):
+            return None
+        return rewards_of(earned, pool=rules.reward_pool, by_next_state=rules.reward_by == "next_state")
+
+    @cached_property
     def model(self) -> Model:
-        """Estimate and regularize the transitions."""
-        rules: dict[str, Any] = {"unvisited": self.unvisited, "min_visits": self.min_visits, "reward": self._by_pair()}
-        return estimate(self.counts, self.discount, regularizer=self.regularizer, **rules, **self.settings)
+        """The estimated and regularized transitions."""
+        rules = self.rules
+        return estimate(
+            self.data.counts,
+            rules.discount,
+            regularizer=rules.regularizer,
+            unvisited=rules.unvisited,
+            min_visits=rules.min_visits,
+            reward=self.by_pair,
+            **rules.settings,
+        )
 
-    def table(self, model: Model) -> Floats:
-        """Rewards of each pair ``(..., S, A)``, before the regularizer has its say."""
-        if isinstance(self.reward, Sums) and self.reward_by_next_state:
-            return arrival_table(arrival_means(self.reward), model)
-        return self._by_pair()
+    @cached_property
+    def table(self) -> Floats:
+        """Rewards of each pair ``(..., S, A)``, before the regularizer and states without advice have their say."""
+        if isinstance(self.data.reward, Sums) and self.rules.reward_by == "next_state":
+            return self.model.on_arrival(arrival_means(self.data.reward))
+        return self.by_pair
 
-    def _by_pair(self) -> Floats:
-        return means(self.reward, self.reward_pool) if isinstance(self.reward, Sums) else self.reward
+    def plan(self, **how: Any) -> Plan | FinitePlan:
+        """Plan, forever with what `certeq.solve` takes: ``engine``, ``progress``, ``on_interrupt``."""
+        rules, names = self.rules, self.data.state_names
+        return solve_model(self.model, self.table, rules.discount, horizon=rules.horizon, names=names, **how)
 
-    def advise(self, engine: str = "auto") -> Advice:
-        """Estimate, regularize and plan; for ever with an engine of `certeq.solve`."""
-        model = self.model()
-        problem = (model.transition, model.reward(self.table(model)), self.discount)
-        if self.horizon is None:
-            plan = solve(*problem, allowed=model.allowed, engine=engine)
-            policy, values, q = plan.policy, plan.values, plan.action_values
-        else:
-            finite = solve_finite(*problem, self.horizon, allowed=model.allowed)
-            policy, values, q = finite.policy[0], finite.values[0], finite.action_values[0]
-        alone = model.stranded
-        return Advice(np.where(alone, -1, policy), values, np.where(alone[..., None], -np.inf, q))
+    def advise(self, **how: Any) -> Advice:
+        """Plan, and read off the advice."""
+        plan, stranded = self.plan(**how), self.model.stranded[..., None]
+        parts = plan.policy, plan.values, np.where(stranded, -np.inf, plan.action_values)
+        return Advice(*(part[0] for part in parts)) if isinstance(plan, FinitePlan) else Advice(*parts)
 
     def under(self, regularizer: str, **settings: Any) -> Case:
         """The same case with another regularizer."""
-        return replace(self, regularizer=regularizer, settings=settings)
+        return self.ruled(regularizer=regularizer, settings=settings)
 
+    def ruled(self, **changes: Any) -> Case:
+        """The same case with other rules."""
+        return Case(self.data, replace(self.rules, **changes))
 
-def case_of(learned: Advised) -> Case:
-    """Read off how a policy was learned, from rows or from counts of them."""
-    if not isinstance(learned, Advised):
-        raise InputError(f"This asks about what certeq.learn returned; got {type(learned).__name__}.")
-    chosen, rewards = learned.summary.settings, learned.rewards
-    return Case(
-        learned.counts,
-        learned.table if learned.sums is None else learned.sums,
-        chosen["discount"],
-        chosen["regularizer"],
-        {name: value for name, value in chosen.items() if name not in GENERAL},
-        chosen["unvisited"],
-        chosen["min_visits"],
-        chosen["horizon"],
-        "none" if rewards is None else rewards.pool,
-        rewards is not None and rewards.arrival is not None,
-        learned.state_names,
-        learned.action_names,
-    )
-
-
-def case_of_counts(counts: Counts | ArrayLike, reward: ArrayLike | None, discount: float) -> Case:
-    """Make a case of counts of one data set and known rewards."""
-    table = as_counts(counts)
-    if table.batch:
-        raise InputError(f"This asks about one data set; the counts have the leading axes {table.batch}.")
-    if reward is None:
-        raise InputError("Counts do not tell what was earned: give reward=, a table of one number for each pair.")
-    known = floats("reward", reward)
-    if known.shape != (table.n_states, table.n_actions):
-        raise InputError(f"Rewards need the shape ({table.n_states}, {table.n_actions}); got {known.shape}.")
-    return Case(table, known, discount)
+    def given(self, counts: Counts, reward: Floats | Sums | None) -> Case:
+        """The same rules for other counts and rewards of the same states and actions."""
+        return Case(replace(self.data, counts=counts, reward=reward), self.rules)

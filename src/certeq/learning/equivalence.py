@@ -1,7 +1,12 @@
-"""Certainty equivalence: from counts to a model, and from the model to a plan as if it were true."""
+"""Certainty equivalence: from counts to a model, and from the model to a plan as if it were true.
+
+`estimate` and `solve_model` are the two steps of every pipeline: a `Case` takes them for one data set and its rules,
+`plan` for whole batches of data sets and settings.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +17,12 @@ from certeq.base.errors import InputError
 from certeq.data.counts import Counts, as_counts
 from certeq.model.kernel import Kernel
 from certeq.model.unvisited import fill
-from certeq.planners import Plan, solve
+from certeq.planners import FinitePlan, Plan, solve, solve_finite
+from certeq.planners.episodic import check_ends
+from certeq.planners.problem import Problem
 from certeq.regularizers import DEFAULT, Shrinkage, shrink
+
+REMEDY = "Mark the rows that end an episode in a column (done=, --done), set a horizon"
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,12 @@ class Model:
         if self.stranded.any():
             table = np.where(self.stranded[..., None], table.mean(axis=-1, keepdims=True), table)
         return self.shrinkage.mix_reward(table)
+
+    def on_arrival(self, arrival: Floats) -> Floats:
+        """Rewards of each pair, ``(..., S, A)``, from those by next state, ``(..., S + 1)``; the last is an ending."""
+        # a zero target does not say where one arrives, so rewards by next state then follow the data rows alone
+        rows = self.transition if self.shrinkage.target.mass().max() > 0 else self.data
+        return rows.expect(arrival[..., :-1]) + (1 - rows.mass()) * arrival[..., -1, None, None]
 
 
 def estimate(
@@ -64,6 +79,29 @@ def estimate(
         shrinkage = shrinkage.at(filled.thin, 1.0 if unvisited == "target" else 0.0)
     transition = shrinkage.mix(filled.rows)
     return Model(table, shrinkage, filled.rows, transition, filled.allowed, filled.stranded)
+
+
+def solve_model(
+    model: Model,
+    table: Floats,
+    discount: Floats | float,
+    *,
+    horizon: int | None = None,
+    names: Sequence[str] | None = None,
+    **how: Any,
+) -> Plan | FinitePlan:
+    """Plan in a model whose pairs earn ``table``, forever or for some decisions; no advice in stranded states.
+
+    ``names`` are the states', for the message that tells where a policy could go on forever at discount 1; ``how`` is
+    what `certeq.solve` takes.
+    """
+    reward = model.reward(table)
+    if horizon is not None:
+        finite = solve_finite(model.transition, reward, discount, horizon, allowed=model.allowed)
+        return finite.without_advice(model.stranded)
+    if names is not None:
+        check_ends(Problem(model.transition, reward, np.asarray(discount), model.allowed), names, REMEDY)
+    return solve(model.transition, reward, discount, allowed=model.allowed, **how).without_advice(model.stranded)
 
 
 def plan(
@@ -111,14 +149,9 @@ def plan(
         raise InputError(f"Rewards need the shape (..., {pairs[0]}, {pairs[1]}), as the counts; got {rewards.shape}.")
     how: dict[str, Any] = {"unvisited": unvisited, "min_visits": min_visits, "reward": rewards, "engine": engine}
     model = estimate(table, gamma, regularizer=regularizer, **how, **settings)
-    return solve(
-        model.transition,
-        model.reward(rewards),
-        gamma,
-        allowed=model.allowed,
-        method=method,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-        engine=engine,
+    found = solve_model(
+        model, rewards, gamma, method=method, tolerance=tolerance, max_iterations=max_iterations, engine=engine,
         threads=threads,
-    ).without_advice(model.stranded)
+    )  # fmt: skip
+    assert isinstance(found, Plan)
+    return found

@@ -5,20 +5,21 @@ It clones, and it works in ``GridSearchCV`` with groups, so that the rows of one
 
 from __future__ import annotations
 
-import inspect
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
 from certeq.base.errors import InputError
+from certeq.base.fields import default_of, takes, told
 from certeq.data.batch import ENDED
+from certeq.data.request import ROLES, Request
 from certeq.learning.learned import Learned, learn
 from certeq.learning.policy import Policy
+from certeq.learning.rules import Rules
 from certeq.model.kernel import entries
-from certeq.regularizers import DEFAULT
 
-ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "truncated")
 FLOOR = 1e-3  # share of a uniform guess mixed into predictions, so that one surprise does not make a score infinite
 
 
@@ -32,48 +33,24 @@ class CertaintyEquivalence:
     ``settings`` is a dict for the regularizer.
     """
 
-    def __init__(
-        self,
-        *,
-        discount: float = 0.99,
-        regularizer: str = DEFAULT,
-        settings: dict[str, Any] | None = None,
-        unvisited: str = "exclude",
-        min_visits: int = 1,
-        state: Any = None,
-        action: Any = None,
-        reward: Any = None,
-        next_state: Any = None,
-        episode: Any = None,
-        time: Any = None,
-        done: Any = None,
-        truncated: Any = None,
-        bins: Any = None,
-    ) -> None:
-        self.discount = discount
-        self.regularizer = regularizer
-        self.settings = settings
-        self.unvisited = unvisited
-        self.min_visits = min_visits
-        self.state = state
-        self.action = action
-        self.reward = reward
-        self.next_state = next_state
-        self.episode = episode
-        self.time = time
-        self.done = done
-        self.truncated = truncated
-        self.bins = bins
+    @takes(Rules, Request)
+    def __init__(self, **said: Any) -> None:
+        usual = _usual()
+        for name in said:
+            if name not in usual:
+                raise TypeError(f"CertaintyEquivalence() got an unexpected keyword argument {name!r}")
+        for name, value in (usual | said).items():
+            setattr(self, name, value)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name."""
-        return {name: getattr(self, name) for name in _parameters()}
+        return {name: getattr(self, name) for name in _usual()}
 
     def set_params(self, **parameters: Any) -> CertaintyEquivalence:
         """Set parameters by name."""
         for name, value in parameters.items():
-            if name not in _parameters():
-                raise InputError(f"CertaintyEquivalence has no parameter {name!r}; it has {', '.join(_parameters())}.")
+            if name not in _usual():
+                raise InputError(f"CertaintyEquivalence has no parameter {name!r}; it has {', '.join(_usual())}.")
             setattr(self, name, value)
         return self
 
@@ -81,14 +58,8 @@ class CertaintyEquivalence:
         """Read the rows and learn; ``y`` is ignored, since the rows hold actions and rewards."""
         from certeq.data.reading import read
 
-        learned = learn(
-            read(_table(X), **self._columns(), bins=self.bins),
-            discount=self.discount,
-            regularizer=self.regularizer,
-            unvisited=self.unvisited,
-            min_visits=self.min_visits,
-            **(self.settings or {}),
-        )
+        chosen = {each.name: getattr(self, each.name) for each in fields(Rules)}
+        learned = learn(read(_table(X), self._request()), **chosen)
         self.learned_: Learned = learned
         self.policy_: Policy = learned.policy
         self.counts_ = learned.counts
@@ -99,10 +70,10 @@ class CertaintyEquivalence:
         self.actions_ = learned.policy.action_names
         return self
 
-    def predict(self, X: Any) -> Any:
-        """Advised action of each row, by name; None where there is no advice."""
+    def predict(self, X: Any, *, step: Any = None) -> Any:
+        """Advised action of each row, by name; None where there is no advice. ``step`` is for plans with a horizon."""
         self._check_fitted()
-        return np.array(self.policy_.act(_table(X)), dtype=object)
+        return np.array(self.policy_.act(_table(X), step=step), dtype=object)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the next states of other rows under the regularized model; larger is better.
@@ -112,7 +83,8 @@ class CertaintyEquivalence:
         from certeq.data.reading import UNRELATED, related
 
         self._check_fitted()
-        s, a, following = related(_table(X), self.learned_.batch, **self._columns())
+        rows = self.learned_.case.data.rows("A score relates other rows to those of fit")
+        s, a, following = related(_table(X), rows, self._request())
         seen = (s >= 0) & (a >= 0) & (following != UNRELATED)
         chance = np.zeros(len(s))
         chance[seen] = self._chances(s[seen], a[seen], following[seen])
@@ -129,8 +101,9 @@ class CertaintyEquivalence:
             chance, ends = chance / np.maximum(np.minimum(goes_on, 1), 1e-300), np.zeros_like(ends)
         return np.where(following == ENDED, ends, chance)
 
-    def _columns(self) -> dict[str, Any]:
-        return {role: _column_names(getattr(self, role)) for role in ROLES}
+    def _request(self) -> Request:
+        said = {each.name: getattr(self, each.name) for each in fields(Request)}
+        return Request(**said | {role: _column_names(said[role]) for role in ROLES})
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -148,13 +121,14 @@ class CertaintyEquivalence:
         return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=inputs, no_validation=True)
 
     def __repr__(self) -> str:
-        usual = inspect.signature(type(self).__init__).parameters
-        said = [f"{k}={v!r}" for k, v in self.get_params().items() if v != usual[k].default]
+        usual = _usual()
+        said = [f"{k}={v!r}" for k, v in self.get_params().items() if v != usual[k]]
         return f"CertaintyEquivalence({', '.join(said)})"
 
 
-def _parameters() -> list[str]:
-    return list(inspect.signature(CertaintyEquivalence.__init__).parameters)[1:]
+def _usual() -> dict[str, Any]:
+    """All parameters, with what they are when nothing is said."""
+    return {name: default_of(each) for cls in (Rules, Request) for name, (each, _) in told(cls).items()}
 
 
 def _table(X: Any) -> Any:

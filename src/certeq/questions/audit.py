@@ -17,7 +17,7 @@ ignoring the future (γ_p = 0).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,9 @@ from certeq.base.display import number, several, told
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts
-from certeq.learning.case import Case, case_of, case_of_counts
-from certeq.learning.learned import Advised, learn
+from certeq.learning.case import Case, Data
+from certeq.learning.learned import Learned
+from certeq.learning.rules import Rules
 from certeq.model import weights
 from certeq.model.kernel import MASS_TOLERANCE
 from certeq.questions.words import advised, finite, listed, name
@@ -224,7 +225,7 @@ class Audit:
 
 
 def audit(
-    source: Advised | Batch | Counts | ArrayLike,
+    source: Learned | Batch | Counts | ArrayLike,
     planning_discount: float,
     *,
     discount: float | None = None,
@@ -256,23 +257,23 @@ def audit(
            [0.25]])
     """
     case = _case(source, discount, reward, options)
-    gamma = float(within("discount", case.discount, 0, 1))
+    gamma, data = case.rules.discount, case.data
     gp = float(within("planning_discount", planning_discount, 0, gamma))
     weight = float(weights.from_discounts(gamma, gp))
-    visits = case.counts.visits
+    visits = data.counts.visits
     if not visits.any():
         raise InputError("There are no transitions to audit.")
     plans = _plans(case, gp)
     return Audit(
-        state_names=case.state_names,
-        action_names=case.action_names,
+        state_names=data.state_names,
+        action_names=data.action_names,
         discount=gamma,
         planning_discount=gp,
         weight=weight,
         visits=visits,
         invented=weights.implied_magnitude(visits, gamma, gp),
-        even=float(weights.magnitude(case.counts.mean_visits, weight)),
-        unvisited=case.unvisited,
+        even=float(weights.magnitude(data.counts.mean_visits, weight)),
+        unvisited=case.rules.unvisited,
         plans=plans,
         shortcuts=_shortcuts(case, plans[-1].policy, whole("threshold", threshold, 1)),
         equivalence=_equivalence(case, gp, plans[0].policy),
@@ -280,20 +281,14 @@ def audit(
 
 
 def _case(source: Any, discount: float | None, reward: ArrayLike | None, options: dict[str, Any]) -> Case:
-    if isinstance(source, Advised):
+    if isinstance(source, Learned):
         unused = [*(["reward"] if reward is not None else []), *options]
         if unused:
             raise InputError(f"A learned policy brings its own settings; {unused[0]} is not taken here.")
-        case = case_of(source)
-        return case if discount is None else replace(case, discount=discount)
-    gamma = 0.99 if discount is None else discount
-    if isinstance(source, Batch):
-        return case_of(learn(source, discount=gamma, reward=reward, **({"regularizer": "none"} | options)))
-    rules = ("unvisited", "min_visits", "state_names", "action_names")
-    for option in options:
-        if option not in rules:
-            raise InputError(f"audit has no option {option!r} for counts; it takes: {', '.join(rules)}.")
-    return replace(case_of_counts(source, reward, gamma), **options)
+        return source.case if discount is None else source.case.ruled(discount=discount)
+    names = {name: options.pop(name) for name in ("state_names", "action_names") if name in options}
+    gamma = {} if discount is None else {"discount": discount}
+    return Case(Data.of(source, reward, **names), Rules.of(**({"regularizer": "none"} | gamma | options)))
 
 
 def _plans(case: Case, planning_discount: float) -> tuple[Alternative, ...]:
@@ -316,7 +311,7 @@ def _plans(case: Case, planning_discount: float) -> tuple[Alternative, ...]:
 
 def _shortcuts(case: Case, plain: Integers, threshold: int) -> tuple[Alternative, ...]:
     """What people do without calling it regularization, all else left unregularized."""
-    visits, bare = case.counts.visits, case.under("none")
+    visits, bare = case.data.counts.visits, case.under("none")
     untried, thin = int((visits == 0).sum()), visits < threshold
     lost, pairs = several(int(visits[thin].sum()), "visit"), several(int(thin.sum()), "pair")
     found: tuple[tuple[str, str, str, Case], ...] = (
@@ -324,13 +319,13 @@ def _shortcuts(case: Case, plain: Integers, threshold: int) -> tuple[Alternative
             "zero_rows",
             "a row of zeros for each pair without data",
             f"1 for the {several(untried, 'pair')} never tried, else 0",
-            replace(bare, unvisited="zero", min_visits=1),
+            bare.ruled(unvisited="zero", min_visits=1),
         ),
         (
             "threshold",
             f"a row of zeros for each pair with fewer than {several(threshold, 'visit')}",
             f"1 for {pairs}, which throws {lost} away, else 0",
-            replace(bare, unvisited="zero", min_visits=threshold),
+            bare.ruled(unvisited="zero", min_visits=threshold),
         ),
         (
             "bandit",
@@ -349,10 +344,10 @@ def _shortcuts(case: Case, plain: Integers, threshold: int) -> tuple[Alternative
 def _equivalence(case: Case, planning_discount: float, lower: Integers) -> Equivalence:
     """Plan once more with a uniform blend of the same weight, and with the same rewards."""
     discounted = case.under("discount", planning_discount=planning_discount)
-    model = discounted.model()
+    model, counts = discounted.model, case.data.counts
     blended = case.under("uniform_blend", planning_discount=planning_discount)
-    blend = replace(blended, reward=discounted.table(model)).advise().policy
+    blend = blended.given(counts, discounted.table).advise().policy
     mass = np.broadcast_to(model.data.mass(), model.allowed.shape)
-    endings = 0 if case.counts.ended is None else int(case.counts.ended.sum())
+    endings = 0 if counts.ended is None else int(counts.ended.sum())
     whole_rows = bool((mass[model.allowed] >= 1 - MASS_TOLERANCE).all())
     return Equivalence(endings, whole_rows and endings == 0, np.flatnonzero(blend != lower))

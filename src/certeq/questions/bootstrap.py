@@ -31,8 +31,8 @@ from certeq.base.writing import check_free
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts
 from certeq.data.sums import Sums, add_up
-from certeq.learning.case import Case, case_of
-from certeq.learning.learned import Learned
+from certeq.learning.case import Case
+from certeq.learning.learned import Learned, asked
 from certeq.planners import compiled
 from certeq.questions.episodes import starts
 from certeq.questions.words import advised, listed
@@ -153,7 +153,8 @@ def bootstrap(
         A folder in which blocks of replicates are kept as they are done; the same call then goes on where an earlier
         one was stopped, to the same numbers.
     """
-    case, batch = case_of(learned), learned.batch
+    case = asked(learned)
+    batch = case.data.rows("Episodes are drawn anew")
     drawn = unit or ("row" if batch.episode is None else "episode")
     if drawn not in UNITS:
         raise unknown("unit to draw", drawn, UNITS)
@@ -162,11 +163,11 @@ def bootstrap(
     bare = replace(batch, recipe=None, action_recipe=None, state_names=(), action_names=())  # what workers need of it
     S, A = batch.n_states, batch.n_actions
     fair = max(LEAST, -(-len(seeds) // BLOCKS))
-    size = 1 if case.counts.sparse else max(1, min(fair, ROOM // (S * A * S)))  # whatever the workers
+    size = 1 if case.data.counts.sparse else max(1, min(fair, ROOM // (S * A * S)))  # whatever the workers
     blocks = [seeds[i : i + size] for i in range(0, len(seeds), size)]
-    nameless = replace(case, state_names=(), action_names=())
+    nameless = Case(case.data.bare(), case.rules)
     # by all replicates and not by the block, since engines differ in last digits
-    engine = "numba" if not case.counts.sparse and compiled.worth((len(seeds),), S) else "auto"
+    engine = "numba" if not case.data.counts.sparse and compiled.worth((len(seeds),), S) else "auto"
     work = partial(_learn_again, nameless, bare, member, engine)
     with places.pool(executor, workers, scheduler) as pool:
         found = _all(work, blocks, pool, None if resume is None else Path(resume))
@@ -180,8 +181,8 @@ def bootstrap(
         values=values,
         claimed=advice.values,
         start=starts(batch),
-        state_names=case.state_names,
-        action_names=case.action_names,
+        state_names=case.data.state_names,
+        action_names=case.data.action_names,
     )
 
 
@@ -218,10 +219,10 @@ def _learn_again(case: Case, batch: Batch, member: Integers, engine: str, seeds:
     units = int(member.max()) + 1
     draws = (np.random.default_rng(seed).integers(units, size=units) for seed in seeds)
     times = np.stack([np.bincount(draw, minlength=units)[member] for draw in draws])  # (k, n)
-    counts, reward = count_again(batch, times, case.counts), case.reward
+    counts, reward = count_again(batch, times, case.data.counts), case.data.reward
     if isinstance(reward, Sums):
         reward = add_up(batch, times[0]) if counts.sparse else _stack([add_up(batch, often) for often in times])
-    advice = replace(case, counts=counts, reward=reward).advise(engine)
+    advice = case.given(counts, reward).advise(**({"engine": engine} if case.rules.horizon is None else {}))
     return np.atleast_2d(advice.policy), np.atleast_2d(advice.values)
 
 

@@ -35,7 +35,7 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, generator, whole
 from certeq.base.display import number, several, told
 from certeq.base.errors import InputError
-from certeq.learning.learned import Advised
+from certeq.learning.learned import Learned
 from certeq.model.kernel import Rows
 from certeq.planners import solve
 from certeq.questions.draws import Draws, draw_models
@@ -110,7 +110,7 @@ class Ranking:
         }
 
 
-def collect_next(learned: Advised, *, draws: int = 200, rng: Rng = 0, start: ArrayLike | None = None) -> Ranking:
+def collect_next(learned: Learned, *, draws: int = 200, rng: Rng = 0, start: ArrayLike | None = None) -> Ranking:
     """Rank all pairs by how much expected regret one more observation of them would remove.
 
     Parameters
@@ -123,15 +123,15 @@ def collect_next(learned: Advised, *, draws: int = 200, rng: Rng = 0, start: Arr
         Distribution ``(S,)`` of the first state, whose value counts: by default that of the episodes in the data, and
         of the states in all rows where there are no episodes, or only counts.
     """
-    settings = learned.summary.settings
-    if settings["horizon"] is not None:
+    rules = learned.rules
+    if rules.horizon is not None:
         raise InputError("What to collect next is worked out for plans without a horizon: learn without horizon=.")
     whole("draws", draws, 2 * GROUPS)
-    first = start_of(learned.model, learned.rows, start)
+    first = start_of(learned.model, learned.batch, start)
     random = generator(rng)
-    drawn = draw_models(learned.model, learned.table, draws, rewards=learned.rewards, batch=learned.rows, rng=random)
+    drawn = draw_models(learned.model, learned.table, draws, rewards=learned.rewards, batch=learned.batch, rng=random)
     advice = np.atleast_2d(learned.policy.actions)[0]
-    found = weigh(drawn, settings["discount"], advice, learned.model.allowed, first, random)
+    found = weigh(drawn, rules.discount, advice, learned.model.allowed, first, random)
     visits = learned.counts.visits
     order = np.argsort(-found.gain, axis=None, kind="stable")
     state, action = np.unravel_index(order, found.gain.shape)

@@ -28,9 +28,9 @@ from certeq.base.arrays import Floats, Integers, Rng, generator, whole
 from certeq.base.errors import InputError, unknown
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts
-from certeq.learning.case import Advice, Case, case_of
+from certeq.learning.case import Case
 from certeq.learning.equivalence import Model
-from certeq.learning.learned import Learned
+from certeq.learning.learned import Learned, asked
 from certeq.model.evidence import Evidence, chances, draw_magnitudes
 from certeq.questions.comparison import RECORDED, Comparison, Entry
 from certeq.questions.episodes import behavior
@@ -90,18 +90,17 @@ def _compare(
     pool: Executor | None,
     notice: Callable[[str], None],
 ) -> Comparison:
-    if not isinstance(learned, Learned):
-        raise InputError(
-            "Comparing holds some rows out and predicts them: learn from the rows, not from counts of them."
-        )
-    base = replace(case_of(learned), state_names=(), action_names=())  # what workers need not know
-    S, A = base.counts.n_states, base.counts.n_actions
+    case = asked(learned)
+    batch = case.data.rows("Comparing holds some rows out and predicts them")
+    base = Case(case.data.bare(), case.rules)
+    counts = base.data.counts
+    S, A = counts.n_states, counts.n_actions
     if S * A * S > LARGEST:
         raise InputError(f"Comparing writes models out; {S:,} states x {A:,} actions are too many. Use fewer bins.")
-    if base.horizon is not None:
+    if base.rules.horizon is not None:
         raise InputError("Comparing is for plans without a horizon; learn without one first.")
     names = _names(regularizers)
-    parts = _split(learned.batch, whole("folds", folds, 2), generator(rng))
+    parts = _split(batch, whole("folds", folds, 2), generator(rng))
     run = map if pool is None else pool.map
     alike = {name: ALIKE.get(name, name) for name in names if "strength" in settings_of(name)}
     tried = list(dict.fromkeys(alike.values()))
@@ -109,24 +108,24 @@ def _compare(
     best = dict(zip(tried, _told("Choosing a strength for", tried, found, notice), strict=True))
     strengths = {name: best[other] for name, other in alike.items()}
     cases = {name: base.under(name, **_settings(strengths.get(name))) for name in names}
-    models = {name: case.model() for name, case in cases.items()}
-    magnitudes = draw_magnitudes(base.counts, MAGNITUDES, rng=_seed(rng, 1))
+    models = {name: case.model for name, case in cases.items()}
+    magnitudes = draw_magnitudes(counts, MAGNITUDES, rng=_seed(rng, 1))
     judge = partial(_entry, parts=parts, magnitudes=magnitudes)
     what = [[given.get(name) for name in names] for given in (cases, models, strengths)]
     judged = run(judge, names, *what)
     entries = _told(f"Predicting held-out {parts.units} with", names, judged, notice)
-    chosen = {each.name: each.policy for each in entries} | {RECORDED: behavior(base.counts)}
+    chosen = {each.name: each.policy for each in entries} | {RECORDED: behavior(counts)}
     notice("Drawing models from the posterior")
-    first, names_of = models[names[0]], _distinct(chosen)
+    names_of = _distinct(chosen)
     values = posterior(
-        first, base.table(first), base.discount, {same[0]: chosen[same[0]] for same in names_of},
-        rewards=learned.rewards, batch=learned.batch, draws=draws, rng=_seed(rng, 2), threads=threads,
+        models[names[0]], cases[names[0]].table, base.rules.discount, {same[0]: chosen[same[0]] for same in names_of},
+        rewards=learned.rewards, batch=batch, draws=draws, rng=_seed(rng, 2), threads=threads,
         executor=pool,
     )  # fmt: skip
     values = _repeat(values, chosen, names_of)
     return Comparison(
-        tuple(entries), len(learned.batch), parts.units, folds, values, *_structures(base),
-        base.counts.visits.sum(axis=1), rng if isinstance(rng, int) else None,
+        tuple(entries), len(batch), parts.units, folds, values, *_structures(base),
+        counts.visits.sum(axis=1), rng if isinstance(rng, int) else None,
     )  # fmt: skip
 
 
@@ -206,8 +205,8 @@ def _predict(case: Case, parts: _Parts, **settings: Any) -> tuple[Floats, float,
 
 def _refit(case: Case, counts: Counts, settings: Mapping[str, Any]) -> Model:
     """The model from other counts; rewards, which some regularizers look at, stay those of all rows."""
-    with_rewards = replace(case, counts=counts, unvisited="target", min_visits=1)
-    return replace(with_rewards, settings=dict(case.settings) | dict(settings)).model()
+    rules = case.ruled(unvisited="target", min_visits=1, settings=dict(case.rules.settings) | dict(settings)).rules
+    return Case(replace(case.data, counts=counts), rules).model
 
 
 def _strength(name: str, base: Case, parts: _Parts) -> float:
@@ -225,9 +224,8 @@ def _entry(name: str, case: Case, model: Model, strength: float | None, *, parts
         score, brier, impossible = np.full(parts.number, np.nan), float("nan"), 0
     else:
         score, brier, impossible = _predict(case, parts)
-    advice: Advice = case.advise()
-    error = _expected_error(case.counts, model, magnitudes)
-    return Entry(name, _settings(strength), score, brier, impossible, error, advice.policy)
+    error = _expected_error(case.data.counts, model, magnitudes)
+    return Entry(name, _settings(strength), score, brier, impossible, error, case.advise().policy)
 
 
 def _expected_error(counts: Counts, model: Model, magnitudes: Floats) -> float:
@@ -247,8 +245,8 @@ def _expected_error(counts: Counts, model: Model, magnitudes: Floats) -> float:
 
 def _structures(base: Case) -> tuple[dict[str, float], dict[str, float]]:
     """Probability of each pooling structure under the uniform target, and of each target."""
-    found: Evidence = replace(base, regularizer="evidence", settings={}).model().shrinkage.details
-    compared: TargetEvidence = replace(base, regularizer="evidence_targets", settings={}).model().shrinkage.details
+    found: Evidence = base.under("evidence").model.shrinkage.details
+    compared: TargetEvidence = base.under("evidence_targets").model.shrinkage.details
     by_structure = dict(zip(found.structures, found.probability.tolist(), strict=True))
     return by_structure, dict(zip(compared.targets, compared.probability.tolist(), strict=True))
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from certeq.base.arrays import Integers
 from certeq.base.display import several, told
-from certeq.learning.case import case_of
-from certeq.learning.learned import Advised
+from certeq.learning.learned import Learned, asked
 from certeq.model.unvisited import CONVENTIONS
 from certeq.questions.words import advised, listed
 
@@ -74,9 +73,10 @@ class Conventions:
         }
 
 
-def compare_conventions(learned: Advised) -> Conventions:
+def compare_conventions(learned: Learned) -> Conventions:
     """Plan once for each convention for unvisited pairs."""
-    case = case_of(learned)
-    policies = {name: replace(case, unvisited=name).advise().policy for name in CONVENTIONS}
-    thin = int((case.counts.visits < case.min_visits).sum())
-    return Conventions(case.unvisited, policies, thin, case.state_names, case.action_names)
+    case = asked(learned)
+    data, rules = case.data, case.rules
+    policies = {name: case.ruled(unvisited=name).advise().policy for name in CONVENTIONS}
+    thin = int((data.counts.visits < rules.min_visits).sum())
+    return Conventions(rules.unvisited, policies, thin, data.state_names, data.action_names)

@@ -15,8 +15,7 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers, Rng
 from certeq.base.errors import InputError
-from certeq.learning.case import case_of
-from certeq.learning.learned import Advised, Learned
+from certeq.learning.learned import Learned, asked
 from certeq.questions.audit import Audit, audit
 from certeq.questions.collect import Ranking, collect_next
 from certeq.questions.comparison import Comparison
@@ -45,7 +44,7 @@ Notice = Callable[[str], None]
 class Findings:
     """A learned policy, from rows or from counts of them, and what was found out about it."""
 
-    learned: Advised
+    learned: Learned
     plain: Integers | None = None  # (S,): what would be advised without regularization
     posterior: Posterior | None = None
     audit: Audit | None = None
@@ -93,7 +92,7 @@ class Findings:
         return np.asarray(self.runner_up[1] - self.now)
 
 
-def drift(learned: Advised) -> Floats:
+def drift(learned: Learned) -> Floats:
     """Where the advised action leads on average, in cells along each column, ``(S, columns)``; 0 where it ends."""
     cells, model = learned.policy.recipe.cells, learned.model.transition
     state, action = np.arange(len(cells)), np.maximum(np.atleast_2d(learned.policy.actions)[0], 0)
@@ -103,7 +102,7 @@ def drift(learned: Advised) -> Floats:
 
 
 def examine(
-    learned: Advised,
+    learned: Learned,
     *,
     draws: int | None = None,
     rng: Rng = 0,
@@ -117,7 +116,7 @@ def examine(
     Parameters
     ----------
     learned
-        What `certeq.learn` returned, or `certeq.learning.learned.learn_counts`; of counts alone less can be said.
+        What `certeq.learn` returned; of counts alone less can be said.
     draws, rng
         How many models are drawn from the posterior, 0 for none, and the seed: 1,000 unless said, and fewer where
         the model is large.
@@ -130,13 +129,12 @@ def examine(
     executor
         Where models are drawn from the posterior; threads of this process unless given. No rows are sent there.
     """
-    chosen = learned.summary.settings
-    gamma = float(chosen["discount"])
+    gamma = asked(learned).rules.discount
     lower = (0.9 if gamma > 0.9 else 0.9 * gamma) if planning_discount is None else planning_discount
     found: dict[str, Any] = {}
     missing: dict[str, str] = {}
     questions: dict[str, Callable[[], Any]] = {
-        "plain": lambda: case_of(learned).under("none").advise().policy,
+        "plain": lambda: learned.case.under("none").advise().policy,
         "posterior": lambda: _posterior(learned, found.get("plain"), draws, rng, executor),
         "off_policy": lambda: _off_policy(learned, found.get("posterior"), rng),
         "audit": lambda: audit(learned, lower),
@@ -158,24 +156,24 @@ def examine(
 
     rest = [name for name in questions if name not in SURE]
     with ThreadPoolExecutor(1) as other:  # posterior draws keep all processors busy, most other questions only one
-        asked = other.submit(ask, rest)
+        others = other.submit(ask, rest)
         try:
             ask(list(SURE))
         except BaseException:
             rest.clear()  # nobody waits for the answers any more
             raise
-        asked.result()
+        others.result()
     missing = {name: missing[name] for name in questions if name in missing}
     return Findings(learned, comparison=comparison, missing=missing, **found)
 
 
-def _effort(learned: Advised) -> float:
+def _effort(learned: Learned) -> float:
     """About how many steps of arithmetic one plan takes: a linear system of S equations, and S * A rows."""
     S, A = learned.policy.visits.shape
     return float(S * S * (S + 30 * A))
 
 
-def _check_work(learned: Advised, part: str) -> None:
+def _check_work(learned: Learned, part: str) -> None:
     """Raise if a part would take much longer than somebody waits for a report."""
     S, A = learned.policy.visits.shape
     sparse = learned.counts.sparse and part in ("audit", "conventions")  # planned in without writing the rows out
@@ -183,7 +181,7 @@ def _check_work(learned: Advised, part: str) -> None:
         raise InputError(f"For {S:,} states and {A:,} actions this takes too long for a report; ask for it by itself.")
 
 
-def _draws(learned: Advised, draws: int | None) -> int:
+def _draws(learned: Learned, draws: int | None) -> int:
     """How many models to draw."""
     if draws == 0:
         raise InputError("No draws from the posterior were asked for.")
@@ -198,58 +196,49 @@ def _draws(learned: Advised, draws: int | None) -> int:
 
 
 def _posterior(
-    learned: Advised, plain: Integers | None, draws: int | None, rng: Rng, executor: Executor | None
+    learned: Learned, plain: Integers | None, draws: int | None, rng: Rng, executor: Executor | None
 ) -> Posterior:
-    chosen = learned.summary.settings
+    rules = learned.rules
     policies: dict[str, Any] = {ADVICE: learned.policy.actions, RECORDED: behavior(learned.counts)}
-    if chosen["regularizer"] != "none" and plain is not None:
+    if rules.regularizer != "none" and plain is not None:
         policies[PLAIN] = plain
     return posterior(
         learned.model,
         learned.table,
-        chosen["discount"],
+        rules.discount,
         policies,
         rewards=learned.rewards,
-        batch=learned.rows,
+        batch=learned.batch,
         draws=_draws(learned, draws),
         rng=rng,
-        horizon=chosen["horizon"],
+        horizon=rules.horizon,
         executor=executor,
     )
 
 
-def _off_policy(learned: Advised, model: Posterior | None, rng: Rng) -> OffPolicy:
-    chosen = learned.summary.settings
+def _off_policy(learned: Learned, model: Posterior | None, rng: Rng) -> OffPolicy:
     return off_policy(
-        _from_rows(learned, "values the advice by whole episodes").batch,
+        learned.case.data.rows("This part values the advice by whole episodes"),
         learned.policy.actions,
-        chosen["discount"],
+        learned.rules.discount,
         reward=None if learned.rewards is not None else learned.table,
-        horizon=chosen["horizon"],
+        horizon=learned.rules.horizon,
         model_value=None if model is None else model.interval(ADVICE),
         bootstrap=AGAIN,
         rng=rng,
     )
 
 
-def _from_rows(learned: Advised, what: str) -> Learned:
-    """What was learned from rows; otherwise the reason why a part that needs them is missing."""
-    if not isinstance(learned, Learned):
-        raise InputError(f"This part {what}, and here there are only counts of rows. Learn from the rows to see it.")
-    return learned
-
-
-def _collect(learned: Advised, draws: int | None, rng: Rng) -> Ranking:
+def _collect(learned: Learned, draws: int | None, rng: Rng) -> Ranking:
     if draws == 0:
         raise InputError("No draws from the posterior were asked for.")
     return collect_next(learned, draws=COLLECT_DRAWS, rng=rng)
 
 
-def _fragility(learned: Advised) -> Fragility:
+def _fragility(learned: Learned) -> Fragility:
     """Ask the most visited of the states that have something else to advise, as many as there is time for."""
-    with_rows = _from_rows(learned, "asks for the best and the worst of the rows that were seen")
     open_to = np.atleast_2d(learned.policy.runner_up()[0])[0] >= 0
     order = np.argsort(-learned.policy.visits.sum(axis=1), kind="stable")
     most = int(min(WORK / (EACH * _effort(learned)), ASKED))
     along = path(learned, tolerance=WITHIN)
-    return fragility(with_rows, states=order[open_to[order]][:most].tolist(), cap=CAP, along=along)
+    return fragility(learned, states=order[open_to[order]][:most].tolist(), cap=CAP, along=along)

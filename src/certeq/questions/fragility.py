@@ -23,7 +23,7 @@ number could hide between those that were tried.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +35,8 @@ from certeq.base.errors import InputError, unknown
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts
 from certeq.data.sums import Sums
-from certeq.learning.case import Case, case_of
-from certeq.learning.learned import Learned
+from certeq.learning.case import Case
+from certeq.learning.learned import Learned, asked
 from certeq.planners import FinitePlan
 from certeq.questions.path import Path, follow
 from certeq.questions.words import advised, finite, listed, name
@@ -182,16 +182,17 @@ def fragility(
     """
     if outcomes not in OUTCOMES:
         raise unknown("place for outcomes", outcomes, OUTCOMES)
-    case, most = case_of(learned), whole("cap", cap, 1)
+    case, most = asked(learned), whole("cap", cap, 1)
+    batch = case.data.rows("This part asks for the best and the worst of the rows that were seen")
     advice, runner = (np.atleast_2d(part)[0] for part in (learned.policy.actions, learned.policy.runner_up()[0]))
-    asked = _asked(case, states, (advice >= 0) & (runner >= 0))
+    open_to = _asked(case, states, (advice >= 0) & (runner >= 0))
     line = follow(case, "strength") if along is None else along
     against, favor = np.zeros_like(advice), np.zeros_like(advice)
-    if len(asked):
-        worth = _worth(learned)
-        bad, good = (_extreme(learned.batch, sign * worth, outcomes)[asked] for sign in (1, -1))
-        rows = _rows(learned.batch, np.tile(asked, 2), np.append(advice[asked], runner[asked]), np.append(bad, good))
-        against[asked], favor[asked] = _fewest(case, rows, advice, most).reshape(2, -1)
+    if len(open_to):
+        worth = _worth(learned, batch)
+        bad, good = (_extreme(batch, sign * worth, outcomes)[open_to] for sign in (1, -1))
+        rows = _rows(batch, np.tile(open_to, 2), np.append(advice[open_to], runner[open_to]), np.append(bad, good))
+        against[open_to], favor[open_to] = _fewest(case, rows, advice, most).reshape(2, -1)
     return Fragility(
         advice=advice,
         runner_up=runner,
@@ -201,8 +202,8 @@ def fragility(
         favor=favor,
         cap=most,
         outcomes=outcomes,
-        state_names=case.state_names,
-        action_names=case.action_names,
+        state_names=case.data.state_names,
+        action_names=case.data.action_names,
     )
 
 
@@ -210,7 +211,7 @@ def _asked(case: Case, states: Sequence[int] | None, open_to: Booleans) -> Integ
     """States to ask about: those said, where there is a choice."""
     S = len(open_to)
     if states is None:
-        if case.counts.sparse:
+        if case.data.counts.sparse:
             raise InputError(f"With {S:,} states, say which to ask about, as states=[...]: each takes many plans.")
         return np.flatnonzero(open_to)
     said = np.asarray(states, dtype=np.int64)
@@ -220,13 +221,12 @@ def _asked(case: Case, states: Sequence[int] | None, open_to: Booleans) -> Integ
     return np.unique(said[open_to[said]])
 
 
-def _worth(learned: Learned) -> Floats:
+def _worth(learned: Learned, batch: Batch) -> Floats:
     """What each row of the data says an outcome is worth, ``(n,)``: r + γ·V(s'), nothing beyond an ending."""
-    plan, batch = learned.plan, learned.batch
-    ahead = plan.values
+    plan, ahead = learned.plan, learned.plan.values
     if isinstance(plan, FinitePlan):
         ahead = plan.values[1] if plan.horizon > 1 else np.zeros(batch.n_states)
-    later = learned.summary.settings["discount"] * np.append(ahead, 0.0)[_arrival(batch)]
+    later = learned.rules.discount * np.append(ahead, 0.0)[_arrival(batch)]
     return np.asarray(later if learned.rewards is None or batch.reward is None else batch.reward + later)
 
 
@@ -268,8 +268,8 @@ def _fewest(case: Case, rows: Rows, advice: Integers, cap: int) -> Integers:
 
 def _overturns(case: Case, rows: Rows, times: Integers, advice: Integers) -> Booleans:
     """Whether so many rows of each kind change the advice of their state, ``(B,)``."""
-    S, A = case.counts.n_states, case.counts.n_actions
-    size = 1 if case.counts.sparse else max(1, ROOM // (S * A * S))
+    S, A = case.data.counts.n_states, case.data.counts.n_actions
+    size = 1 if case.data.counts.sparse else max(1, ROOM // (S * A * S))
     found = np.zeros(len(times), dtype=bool)
     for start in range(0, len(times), size):
         block = slice(start, start + size)
@@ -281,11 +281,12 @@ def _overturns(case: Case, rows: Rows, times: Integers, advice: Integers) -> Boo
 
 def _with_rows(case: Case, rows: Rows, times: Integers) -> Case:
     """The case with rows added, one variant for each element."""
-    counts, reward = _recount(case.counts, rows, times), case.reward
+    data = case.data
+    counts, reward = _recount(data.counts, rows, times), data.reward
     if isinstance(reward, Sums):
         reward = reward.add(*rows, times)
-        reward = reward[0] if case.counts.sparse else reward
-    return replace(case, counts=counts, reward=reward)
+        reward = reward[0] if data.counts.sparse else reward
+    return case.given(counts, reward)
 
 
 def _recount(counts: Counts, rows: Rows, times: Integers) -> Counts:

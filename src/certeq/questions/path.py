@@ -27,8 +27,8 @@ import numpy as np
 from certeq.base.arrays import Floats, Integers, whole, within
 from certeq.base.display import number, several, told
 from certeq.base.errors import InputError, unknown
-from certeq.learning.case import Case, case_of
-from certeq.learning.learned import Advised
+from certeq.learning.case import Case
+from certeq.learning.learned import Learned, asked
 from certeq.questions.words import advised, finite, listed
 from certeq.regularizers import settings_of
 
@@ -150,7 +150,7 @@ class Path:
 
 
 def path(
-    learned: Advised,
+    learned: Learned,
     along: str = "strength",
     *,
     regularizer: str | None = None,
@@ -173,7 +173,7 @@ def path(
     tolerance
         Width of the interval in which a breakpoint is known to lie.
     """
-    return follow(case_of(learned), along, regularizer=regularizer, points=points, tolerance=tolerance)
+    return follow(asked(learned), along, regularizer=regularizer, points=points, tolerance=tolerance)
 
 
 def follow(
@@ -187,7 +187,7 @@ def follow(
         raise InputError(f"{chosen!r} has no {along}, so there is no path along it.")
     if not tolerance > 0:
         raise InputError(f"tolerance must be a positive number; got {tolerance}.")
-    low, high = 0.0, 1.0 if along == "strength" else case.discount
+    low, high = 0.0, 1.0 if along == "strength" else case.rules.discount
     search = _Search(case, along, chosen, {})
     search.visit(np.linspace(low, high, whole("points", points, 2)))
     search.look_between(FINEST * (high - low))
@@ -196,7 +196,17 @@ def follow(
     advice = case.advise().policy
     plans = len(search.found)
     return Path(
-        along, chosen, low, high, knots, policies, tolerance, plans, advice, case.state_names, case.action_names
+        along,
+        chosen,
+        low,
+        high,
+        knots,
+        policies,
+        tolerance,
+        plans,
+        advice,
+        case.data.state_names,
+        case.data.action_names,
     )
 
 
@@ -210,8 +220,9 @@ class _Search(NamedTuple):
 
     def visit(self, values: Floats) -> None:
         """Plan at some values, in order, so that each plan starts from the one before."""
-        sparse = self.case.counts.sparse  # sparse models are planned in one by one
-        size = 1 if sparse else max(1, ROOM // (len(self.case.state_names) * len(self.case.action_names)))
+        data = self.case.data
+        sparse = data.counts.sparse  # sparse models are planned in one by one
+        size = 1 if sparse else max(1, ROOM // (len(data.state_names) * len(data.action_names)))
         for start in range(0, len(values), size):
             part = values[start : start + size]
             settings = {**self._kept(), self.along: part[0] if sparse else part}
@@ -224,9 +235,9 @@ class _Search(NamedTuple):
 
     def _kept(self) -> dict[str, Any]:
         """Settings that the case has for this regularizer already, such as an expert's target."""
-        same = self.regularizer == self.case.regularizer
+        same = self.regularizer == self.case.rules.regularizer
         moving = ("strength", "planning_discount", "magnitude")
-        return {k: v for k, v in self.case.settings.items() if same and k not in moving}
+        return {k: v for k, v in self.case.rules.settings.items() if same and k not in moving}
 
     def read(self) -> tuple[Floats, Integers]:
         """Knots and the advice between them."""

@@ -12,14 +12,14 @@ from certeq.report.maps import action_color, action_signs
 from certeq.report.sheet import sheet
 
 if TYPE_CHECKING:
-    from certeq.learning.learned import Advised
+    from certeq.learning.learned import Learned
 
 MOST_STATES = 300  # that the page plans for
 MOST_CELLS = 2_000_000  # S * A * S, what the page keeps in memory
 MOST_NUMBERS = 40_000  # of a target that is written out
 
 
-def why_not(learned: Advised, suppress_below: int) -> str:
+def why_not(learned: Learned, suppress_below: int) -> str:
     """Why the page cannot plan anew; an empty text where it can."""
     S, A = learned.policy.visits.shape
     if S > MOST_STATES or S * A * S > MOST_CELLS:
@@ -27,28 +27,28 @@ def why_not(learned: Advised, suppress_below: int) -> str:
             f"The page re-plans for up to {MOST_STATES} states; here there are {S:,} states and {A:,} actions. "
             "certeq.audit answers the same question for data of any size."
         )
-    if learned.summary.settings["discount"] == 0:
+    if learned.rules.discount == 0:
         return "With discount 0 nothing that comes later counts, and no planning discount could be lower."
     if suppress_below > 1:
         return "Small counts are not told in this report, and without them the page cannot plan anew."
     return ""
 
 
-def model(learned: Advised) -> dict[str, Any]:
+def model(learned: Learned) -> dict[str, Any]:
     """What the page needs to plan anew under any planning discount, and to plan as was done here."""
-    counts, chosen = learned.counts, learned.summary.settings
+    counts, rules = learned.counts, learned.rules
     S, A = learned.policy.visits.shape
     pair, following = np.nonzero(counts.transitions.reshape(S * A, S))
-    thin = np.flatnonzero((counts.visits < chosen["min_visits"]).ravel())
+    thin = np.flatnonzero((counts.visits < rules.min_visits).ravel())
     paper = sheet(learned.policy.recipe)
     arrival = None if learned.rewards is None else learned.rewards.arrival
     return {
         "states": S,
         "actions": A,
         "outcomes": counts.n_outcomes,
-        "discount": chosen["discount"],
-        "horizon": chosen["horizon"],
-        "weightAtThin": 1 if chosen["unvisited"] == "target" else 0,  # of a learned weight; see decision 0001
+        "discount": rules.discount,
+        "horizon": rules.horizon,
+        "weightAtThin": 1 if rules.unvisited == "target" else 0,  # of a learned weight; see decision 0001
         "counts": {
             "begin": _begins(pair, S * A),
             "next": following.tolist(),

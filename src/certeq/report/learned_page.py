@@ -104,9 +104,9 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "pictures", {picture.name: picture for picture in _pictures(findings, teller)}
     yield "why_no_slider", why_no_slider
     yield "slider", None if why_no_slider else _slider(findings)
-    yield "discount", summary.settings["discount"]
+    yield "discount", learned.rules.discount
     yield "steps", STEPS
-    yield "top", STEPS if summary.settings["discount"] < 1 or summary.settings["horizon"] else STEPS - 1
+    yield "top", STEPS if learned.rules.discount < 1 or learned.rules.horizon else STEPS - 1
     yield "start", 9 * STEPS // 10
     yield "settings", {name: shorten(value, 300) for name, value in summary.settings.items() if value is not None}
 

@@ -17,7 +17,7 @@ from certeq.report.sheet import Sheet, Side, sheet
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from certeq.learning.learned import Advised
+    from certeq.learning.learned import Learned
     from certeq.learning.policy import Policy
 
 FEW_STATES = 24  # up to here a map is a table of states and actions, with the states' names
@@ -26,7 +26,7 @@ NUMBERED = 600  # cells of a sheet that may have their numbers written in
 THIN = 5  # visits below which an advised action is drawn pale
 
 
-def count_map(learned: Advised, *, suppress_below: int = 0) -> Figure:
+def count_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
     """How often each action was tried in each state: log colors, hatched where never.
 
     Counts from 1 to ``suppress_below - 1`` are only said to be fewer than that.
@@ -35,15 +35,15 @@ def count_map(learned: Advised, *, suppress_below: int = 0) -> Figure:
     return _map(learned.policy, visits, (1, max(visits.max(), 2)), "times tried", suppress_below, log=True)
 
 
-def weight_map(learned: Advised, *, suppress_below: int = 0) -> Figure:
+def weight_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
     """How much of each pair's outcome is the regularizer's target rather than the data: 0 none, 1 all."""
     weight = np.broadcast_to(learned.shrinkage.weight, learned.policy.visits.shape)
     return _map(learned.policy, weight, (0, 1), "weight of the target", suppress_below)
 
 
-def implied_prior_map(learned: Advised, planning_discount: float, *, suppress_below: int = 0) -> Figure:
+def implied_prior_map(learned: Learned, planning_discount: float, *, suppress_below: int = 0) -> Figure:
     """Invented transitions that a planning discount amounts to for each pair (Eq. 3), more where more is known."""
-    visits, discount = learned.policy.visits, learned.policy.settings["discount"]
+    visits, discount = learned.policy.visits, learned.rules.discount
     amount = weights.implied_magnitude(visits, discount, planning_discount)
     told = amount[(amount > 0) & np.isfinite(amount) & (visits >= suppress_below)]
     limits = (told.min(), max(told.max(), 2 * told.min())) if len(told) else (1, 2)
@@ -51,7 +51,7 @@ def implied_prior_map(learned: Advised, planning_discount: float, *, suppress_be
     return _map(learned.policy, np.minimum(amount, limits[1]), limits, label, suppress_below, log=True)
 
 
-def policy_map(learned: Advised, *, suppress_below: int = 0) -> Figure:
+def policy_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
     """What is advised in each state: a color and a sign for each action, pale where it was hardly tried.
 
     Where the states lie on a line or a grid, arrows show where the advised action leads on average.

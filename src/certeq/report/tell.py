@@ -102,7 +102,7 @@ def tiles(findings: Findings) -> Iterator[tuple[str, str]]:
 def regularization(findings: Findings) -> Iterator[str]:
     """What regularization did, in words."""
     learned = findings.learned
-    name, weight = learned.summary.settings["regularizer"], learned.shrinkage.weight
+    name, weight = learned.rules.regularizer, learned.shrinkage.weight
     tried = learned.policy.visits > 0
     shares = np.broadcast_to(weight, tried.shape)[tried]
     yield (

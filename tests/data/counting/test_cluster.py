@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from counted import ROLES, rows
 
-from certeq import InputError
+from certeq import InputError, learn
 from certeq.base import places
 from certeq.data.counting import Tallied, count
-from certeq.learning.learned import learn_counts
 from clusters import two_workers, wait_for
 
 
@@ -68,7 +67,7 @@ def test_a_worker_is_killed_half_way_and_the_counts_and_the_plan_are_the_same(cl
     assert told[-1] == (20_000, 20_000)
     here = count(folder, **ROLES, piece_rows=50)
     assert there.to_bytes() == here.to_bytes()
-    plans = [learn_counts(tallied, discount=0.9).plan for tallied in (here, there)]
+    plans = [learn(tallied, discount=0.9).plan for tallied in (here, there)]
     assert np.array_equal(plans[0].policy, plans[1].policy)
     assert np.array_equal(plans[0].values, plans[1].values)
 

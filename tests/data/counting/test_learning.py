@@ -7,7 +7,6 @@ from counted import ROLES, in_memory, rows
 
 from certeq import InputError, learn
 from certeq.data.counting import Tallied, count
-from certeq.learning.learned import learn_counts
 
 
 @pytest.mark.parametrize(
@@ -23,7 +22,7 @@ from certeq.learning.learned import learn_counts
 def test_counts_teach_what_the_rows_teach(parquet, settings):
     path = parquet(rows())
     batch, _, _ = in_memory(path, **ROLES)
-    mine, yours = learn_counts(count(path, **ROLES, piece_rows=500), **settings), learn(batch, **settings)
+    mine, yours = learn(count(path, **ROLES, piece_rows=500), **settings), learn(batch, **settings)
     assert np.array_equal(mine.plan.policy, yours.plan.policy)
     np.testing.assert_allclose(mine.plan.values, yours.plan.values, rtol=1e-9)
     np.testing.assert_allclose(mine.table, yours.table, rtol=1e-9)
@@ -42,23 +41,23 @@ def test_counts_teach_what_the_rows_teach(parquet, settings):
 def test_saved_counts_teach_the_same(parquet, tmp_path):
     tallied = count(parquet(rows()), **ROLES)
     tallied.save(tmp_path / "counts.npz")
-    before, after = learn_counts(tallied), learn_counts(Tallied.load(tmp_path / "counts.npz"))
+    before, after = learn(tallied), learn(Tallied.load(tmp_path / "counts.npz"))
     assert before.policy.to_json() == after.policy.to_json()
 
 
 def test_known_rewards_take_the_place_of_rewards_that_were_not_counted(parquet):
     tallied = count(parquet(rows()), **ROLES | {"reward": False})
     with pytest.raises(InputError, match="The rows have no rewards"):
-        learn_counts(tallied)
+        learn(tallied)
     known = np.random.default_rng(0).random((tallied.counts.n_states, tallied.counts.n_actions))
-    assert np.array_equal(learn_counts(tallied, reward=known).table, known)
+    assert np.array_equal(learn(tallied, reward=known).table, known)
 
 
 def test_rewards_that_are_all_the_same_are_pointed_out(parquet):
     tallied = count(parquet(rows().with_columns(reward=pl.lit(2.0))), **ROLES)
-    assert any("Every reward is the same" in alert for alert in learn_counts(tallied).summary.alerts)
+    assert any("Every reward is the same" in alert for alert in learn(tallied).summary.alerts)
 
 
 def test_something_else_is_not_taken_for_counts():
-    with pytest.raises(InputError, match="learn_counts takes what certeq count made; got int"):
-        learn_counts(3)
+    with pytest.raises(InputError, match="learn takes a Batch"):
+        learn(3)

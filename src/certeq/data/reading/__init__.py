@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from certeq.base.arrays import Integers, Rng
 from certeq.base.errors import InputError
+from certeq.base.fields import takes
 from certeq.base.limits import most
 from certeq.data.batch import Batch
 from certeq.data.reading.batches import UNRELATED, make_batch, relate
@@ -18,31 +18,14 @@ from certeq.data.reading.minari import is_minari, open_minari
 from certeq.data.reading.reward_tables import known_rewards, rewards_of_pairs
 from certeq.data.reading.roles import Roles, find_roles
 from certeq.data.recipes import MAX_STATES
+from certeq.data.request import Request
 
 __all__ = ["UNRELATED", "columns", "known_rewards", "read", "related", "rewards_of_pairs", "rollout"]
 
-Name: TypeAlias = str | bool | None
-"""A column; None to find it; False where there is none."""
-Names: TypeAlias = str | Sequence[str] | None
 
-
+@takes(Request)
 def read(
-    source: Any,
-    *,
-    state: Names = None,
-    action: Names = None,
-    reward: Name = None,
-    next_state: Names | bool = None,
-    episode: Name = None,
-    time: Name = None,
-    done: Name = None,
-    truncated: Name = None,
-    bins: Mapping[str, Any] | int | None = None,
-    max_states: int = MAX_STATES,
-    layout: str = "auto",
-    gaps: str = "error",
-    limit_bytes: int | None = None,
-    rng: Rng = 0,
+    source: Any, request: Request | None = None, *, limit_bytes: int | None = None, rng: Rng = 0, **said: Any
 ) -> Batch:
     """Read logged decisions.
 
@@ -51,6 +34,8 @@ def read(
     source
         A CSV, Parquet, Arrow or JSON-lines file; the folder of a Minari data set; a pandas, polars or pyarrow table; or
         a dict of arrays.
+    request
+        What `certeq.data.request.Request` holds, in one value; keywords change single fields of it.
     state, action, reward, next_state, episode, time, done, truncated
         Which column is what. State, next state and action may be several columns. None: found by common spellings,
         which ``Batch.notes`` tells. False: there is none; ``reward=False`` where rewards will be given later. ``done``
@@ -79,22 +64,15 @@ def read(
     Batch
         Rows with an episode stand together, in order of time; ``time`` numbers them from 0.
     """
-    told = {
-        "state": state,
-        "action": action,
-        "reward": reward,
-        "next_state": next_state,
-        "episode": episode,
-        "time": time,
-        "done": done,
-        "truncated": truncated,
-    }
-    table, roles = _open(source, told, layout, limit_bytes)
-    return make_batch(table, roles, bins=bins, max_states=max_states, gaps=gaps, rng=rng)
+    asked = Request.of(request, **said)
+    table, roles = _open(source, asked, limit_bytes)
+    most_states = MAX_STATES if asked.max_states is None else asked.max_states
+    return make_batch(table, roles, bins=asked.bins, max_states=most_states, gaps=asked.gaps, rng=rng)
 
 
+@takes(Request)
 def related(
-    source: Any, batch: Batch, *, layout: str = "auto", gaps: str = "error", limit_bytes: int | None = None, **told: Any
+    source: Any, batch: Batch, request: Request | None = None, *, limit_bytes: int | None = None, **said: Any
 ) -> tuple[Integers, Integers, Integers]:
     """Read other rows in terms of the states and actions of a batch that was read before.
 
@@ -103,8 +81,9 @@ def related(
     """
     if batch.recipe is None or batch.action_recipe is None:
         raise InputError("Other rows can be related only to a batch that was read from a table.")
-    table, roles = _open(source, told, layout, limit_bytes)
-    return relate(table, roles, batch.recipe, batch.action_recipe, gaps)
+    asked = Request.of(request, **said)
+    table, roles = _open(source, asked, limit_bytes)
+    return relate(table, roles, batch.recipe, batch.action_recipe, asked.gaps)
 
 
 def columns(source: Any, *, limit_bytes: int | None = None) -> Table:
@@ -112,13 +91,13 @@ def columns(source: Any, *, limit_bytes: int | None = None) -> Table:
     return open_table(source, limit_bytes)
 
 
-def _open(source: Any, told: Mapping[str, Any], layout: str, limit_bytes: int | None) -> tuple[Table, Roles]:
+def _open(source: Any, request: Request, limit_bytes: int | None) -> tuple[Table, Roles]:
     """Open a source: its table, and which column is what; some sources tell that themselves."""
     table, given = _open_any(source, limit_bytes)
-    said = {role: name for role, name in told.items() if name is not None}
+    said = {role: name for role, name in request.roles.items() if name is not None}
     if "state" in said:  # the next states are then the partners of these
         given.pop("next_state", None)
-    return table, find_roles(tuple(table), given | said, layout)
+    return table, find_roles(tuple(table), given | said, request.layout)
 
 
 def _open_any(source: Any, limit_bytes: int | None) -> tuple[Table, dict[str, Any]]:

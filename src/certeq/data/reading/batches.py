@@ -13,7 +13,7 @@ from certeq.base.errors import InputError, nearest
 from certeq.data.batch import ENDED, Batch
 from certeq.data.reading.frames import Table
 from certeq.data.reading.roles import Roles
-from certeq.data.reading.rows import LAST, Links, check_gaps, explicit, long
+from certeq.data.reading.rows import LAST, Links, explicit, long
 from certeq.data.recipes import Bins, Recipe, fit_encode
 from certeq.data.recipes.columns import Column, is_whole
 from certeq.data.recipes.fitting import place, refuse_mixed, say_bins
@@ -89,7 +89,6 @@ def relate(
 
 def _link(table: Table, roles: Roles, gaps: str) -> tuple[dict[str, Column], Integers, Links]:
     """Columns of the rows that are not blank, the numbers of those rows, and what follows what."""
-    check_gaps(gaps)
     with ThreadPoolExecutor() as pool:  # polars and NumPy work outside Python's lock
         read = dict(zip(roles.columns, pool.map(table.__getitem__, roles.columns), strict=True))
     columns, rows = _filled(read, table.n_rows)

@@ -66,8 +66,6 @@ def find_roles(names: Sequence[str], told: Mapping[str, Any], layout: str = "aut
     ``told`` gives for a role a column, several (state, next_state, action), False for "there is none", or None for
     "find it".
     """
-    if layout not in ("auto", "explicit", "long"):
-        raise InputError(f"layout must be 'auto', 'explicit' or 'long'; got {layout!r}.")
     known = {role: _told(role, given, names) for role, given in told.items()}
     if layout == "long":
         known["next_state"] = ()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from certeq.base.arrays import Booleans, Integers, first
-from certeq.base.errors import InputError, nearest
+from certeq.base.errors import InputError
 from certeq.data.batch import ENDED
 from certeq.data.reading.roles import Roles
 from certeq.data.recipes.columns import Column, pool, text_dates, text_flags
@@ -18,7 +18,6 @@ from certeq.data.recipes.fitting import place
 LAST = "last row of an episode without a next state"
 NO_ACTION = "row without an action"
 BEFORE_GAP = "row before a gap in time"
-GAPS = ("error", "allow", "cut")
 
 
 @dataclass(frozen=True)
@@ -141,12 +140,6 @@ class _Teller:
             f"not mark the row after which the episode stops, say {role}=False (--{role} none); if another column "
             "tells episodes apart, say episode= (--episode)."
         )
-
-
-def check_gaps(gaps: str) -> None:
-    """Refuse a word about gaps that means nothing, also where the layout has no gaps."""
-    if gaps not in GAPS:
-        raise InputError(f"gaps must be 'error', 'allow' or 'cut'; got {gaps!r}.{nearest(gaps, GAPS)}")
 
 
 def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Teller) -> Booleans:

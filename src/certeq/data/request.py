@@ -1,0 +1,78 @@
+"""Request: everything a user says about the rows to be read. Which column is what, and how columns become states.
+
+What a reader needs is one field here: its option, its help and its line in the reference follow. Nothing heavy is
+imported, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from certeq.base.fields import check_all, said, told
+
+COLUMNS, STATES = "Your columns", "States"
+ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "truncated")
+LAYOUTS = ("auto", "explicit", "long")
+GAPS = ("error", "allow", "cut")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which column is what, and how columns become states.
+
+    A column that is not named is found by common spellings, which ``Batch.notes`` tells; False says that there is none.
+    """
+
+    state: Any = said(None, "State column(s), comma-separated.", panel=COLUMNS, kind="columns")
+    action: Any = said(None, "Action column(s), comma-separated.", panel=COLUMNS, kind="columns")
+    reward: Any = said(None, "Reward column.", panel=COLUMNS, kind="column")
+    next_state: Any = said(None, "Next-state column(s), comma-separated.", panel=COLUMNS, kind="columns")
+    episode: Any = said(None, "Episode (patient, user) column.", panel=COLUMNS, kind="column")
+    time: Any = said(None, "Time column; rows of an episode are sorted by it.", panel=COLUMNS, kind="column")
+    done: Any = said(None, "Column that says that the episode ended for good.", panel=COLUMNS, kind="column")
+    truncated: Any = said(None, "Column that says that watching stopped there.", panel=COLUMNS, kind="column")
+    layout: str = said(
+        "auto",
+        "The next state is in the row (explicit) or in the next row of the episode (long).",
+        panel=COLUMNS,
+        choices=lambda: LAYOUTS,
+        what="layout",
+    )
+    gaps: str = said(
+        "error",
+        "What to do about a step in time that is not the usual one: refuse it, allow it, or cut the episode there.",
+        panel=COLUMNS,
+        choices=lambda: GAPS,
+        what="way to treat gaps",
+    )
+    bins: Any = said(
+        None,
+        "How columns become states: a number of quantile bins for all, or COLUMN=quantile:4, =edges:1,5, =kmeans:9 "
+        "or =labels.",
+        panel=STATES,
+        kind="bins",
+    )
+    max_states: int | None = said(
+        None,
+        "More states than this are refused: 50,000 unless you say otherwise; 1,000,000 where rows are counted.",
+        panel=STATES,
+    )
+
+    def __post_init__(self) -> None:
+        check_all(self)
+
+    @classmethod
+    def of(cls, given: Request | None = None, **said: Any) -> Request:
+        """A request from keywords, or another one changed by them."""
+        return cls(**said) if given is None else replace(given, **said)
+
+    @property
+    def roles(self) -> dict[str, Any]:
+        """Which column is what, as far as it was said."""
+        return {role: getattr(self, role) for role in ROLES}
+
+    def changes(self) -> dict[str, Any]:
+        """What was said, without what is as it would be unsaid."""
+        plain = {name: each.default for name, (each, _) in told(type(self)).items()}
+        return {name: getattr(self, name) for name in plain if getattr(self, name) != plain[name]}

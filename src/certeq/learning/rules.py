@@ -1,0 +1,156 @@
+"""Rules: everything a user decides about estimating, regularizing and planning.
+
+A rule is one field: with its default, its check and its help beside it. Its option on the command line, its place among
+the settings that a report shows, and its line in the reference follow from that. Nothing heavy is imported until a rule
+is checked, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from certeq.base import defaults
+from certeq.base.errors import InputError, nearest
+from certeq.base.fields import check_all, said
+
+PANEL = "Planning"
+
+
+def _regularizers() -> Iterable[str]:
+    from certeq.regularizers import REGULARIZERS
+
+    return REGULARIZERS
+
+
+def _conventions() -> Iterable[str]:
+    from certeq.model.unvisited import CONVENTIONS
+
+    return CONVENTIONS
+
+
+def _pools() -> Iterable[str]:
+    from certeq.model.rewards import POOLS
+
+    return POOLS
+
+
+def _discount(name: str, value: Any) -> float:
+    from certeq.base.arrays import within
+
+    gamma = within(name, value, 0, 1)
+    if gamma.ndim:
+        raise InputError(f"learn takes one discount; got an array of shape {gamma.shape}.")
+    return float(gamma)
+
+
+def _at_least_one(name: str, value: Any) -> int | None:
+    from certeq.base.arrays import whole
+
+    return None if value is None else whole(name, value, 1)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Everything a user decides about estimating, regularizing and planning, checked at birth."""
+
+    discount: float = said(
+        defaults.DISCOUNT,
+        "Worth of a reward one step later; 1 if episodes surely end.",
+        panel=PANEL,
+        check=_discount,
+    )
+    regularizer: str = said(
+        defaults.REGULARIZER,
+        "How the estimate is regularized; listed below.",
+        panel=PANEL,
+        choices=_regularizers,
+        what="regularizer",
+        metavar="NAME",
+    )
+    settings: Mapping[str, Any] = said(
+        {},
+        "A setting of the regularizer.",
+        panel=PANEL,
+        option="setting",
+        kind="settings",
+        metavar="NAME=VALUE",
+    )
+    unvisited: str = said(
+        "exclude",
+        "What stands for pairs with too few visits. They are never advised unless you say otherwise.",
+        panel=PANEL,
+        choices=_conventions,
+        what="convention for unvisited pairs",
+    )
+    min_visits: int = said(1, "Visits below which a pair counts as unvisited.", panel=PANEL, check=_at_least_one)
+    reward_by: str = said(
+        "pair",
+        "Estimate rewards by pair or by next state.",
+        panel=PANEL,
+        choices=lambda: ("pair", "next_state"),
+        what="way to estimate rewards",
+    )
+    reward_pool: str = said(
+        "none",
+        "Pull noisy rewards of pairs toward the mean of their state, or of everything.",
+        panel=PANEL,
+        choices=_pools,
+        what="way of pooling rewards",
+    )
+    horizon: int | None = said(
+        None, "Plan for this many decisions instead of forever.", panel=PANEL, check=_at_least_one
+    )
+
+    def __post_init__(self) -> None:
+        from certeq.regularizers import check_settings
+
+        check_all(self)
+        check_settings(self.regularizer, self.settings)
+        if self.reward_by == "next_state" and self.reward_pool != "none":
+            raise InputError("reward_pool pools rewards by pair; with reward_by='next_state' leave it at 'none'.")
+
+    @classmethod
+    def of(cls, given: Rules | None = None, **more: Any) -> Rules:
+        """Rules from keywords; whatever is no rule is a setting of the regularizer."""
+        named = {each.name for each in fields(cls)}
+        start: dict[str, Any] = {} if given is None else {name: getattr(given, name) for name in named}
+        loose = {name: value for name, value in more.items() if name not in named}
+        _check_loose(loose, named, more.get("regularizer", start.get("regularizer", defaults.REGULARIZER)))
+        chosen = start | {name: value for name, value in more.items() if name in named}
+        return cls(**(chosen | {"settings": dict(chosen.get("settings") or {}) | loose}))
+
+    def to_json(self, *, known_rewards: bool = False) -> dict[str, Any]:
+        """Every rule as plain values, as policy files and reports hold them."""
+        shown: dict[str, Any] = {}
+        for name in (each.name for each in fields(self)):
+            value = getattr(self, name)
+            if name == "settings":
+                shown |= {setting: _plain(each) for setting, each in value.items()}
+            elif name == "reward_by":
+                shown["reward"] = "known" if known_rewards else f"by {value}, pooled: {self.reward_pool}"
+            elif name != "reward_pool":
+                shown[name] = _plain(value)
+        return shown
+
+
+def _check_loose(loose: Iterable[str], named: Iterable[str], regularizer: str) -> None:
+    """Raise if a keyword is neither a rule nor a setting of the regularizer."""
+    from certeq.regularizers import settings_of
+
+    settings = settings_of(regularizer)
+    for name in loose:
+        if name not in settings:
+            takes = f"Its settings are: {', '.join(settings)}." if settings else "It has none."
+            hint = nearest(name, (*settings, *named))
+            raise InputError(f"There is no rule {name!r}, and {regularizer!r} has no setting {name!r}.{hint} {takes}")
+
+
+def _plain(value: Any) -> Any:
+    """Settings as JSON knows them."""
+    import numpy as np
+
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return np.asarray(value).tolist() if not isinstance(value, str | int | float | bool | None) else value
