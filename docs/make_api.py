@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import certeq
-from certeq.base.fields import Told, default_of, told
+from certeq.base import fields
 
 HERE = Path(__file__).parent / "reference"
 WIDE = 100  # characters of a signature that stays on one line
@@ -39,8 +39,9 @@ PAGES = {
         "Rows and counts",
         "From a table of logged decisions to a `Batch`, and from a batch to counts.",
         ("read", "Batch", "tally", "Counts", "InputError"),
-        ("certeq.data.request.Request", "certeq.data.counting.count", "certeq.data.counting.Tallied", "certeq.data.reading.known_rewards",
-         "certeq.data.reading.rollout", "certeq.data.recipes.fit", "certeq.data.recipes.Recipe"),
+        ("certeq.data.request.Request", "certeq.data.counting.count", "certeq.data.counting.Tallied",
+         "certeq.data.reading.known_rewards", "certeq.data.reading.rollout", "certeq.data.recipes.fit",
+         "certeq.data.recipes.Recipe"),
     ),
     "learning": Page(
         "Learning and policies",
@@ -169,11 +170,11 @@ def _function(function: Any, full: str, links: dict[str, str]) -> Iterator[str]:
 
 
 def _class(kind: type, short: str, full: str, links: dict[str, str], level: int) -> Iterator[str]:
-    fields = list(_fields(kind))
-    if fields:
+    listed = list(_fields(kind))
+    if listed:
         yield f"`{full}`"
         yield _markdown(kind.__doc__ or "", links)
-        yield _table(("field", "type", ""), ((f"`{n}`", f"`{t}`", _inline(c, links)) for n, t, c in fields))
+        yield _table(("field", "type", ""), ((f"`{n}`", f"`{t}`", _inline(c, links)) for n, t, c in listed))
     elif issubclass(kind, Exception):
         yield f"`{full}`"
         yield _markdown(kind.__doc__ or "", links)
@@ -205,15 +206,15 @@ def _fields(kind: type) -> Iterator[tuple[str, str, str]]:
         for node in tree.body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 _, _, comment = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")
-                about = told(kind).get(node.target.id) if is_dataclass(kind) else None
+                about = fields.told(kind).get(node.target.id) if is_dataclass(kind) else None
                 if not node.target.id.startswith("_"):
                     yield node.target.id, ast.unparse(node.annotation), comment if about is None else _help(*about)
 
 
-def _help(each: Any, about: Told) -> str:
+def _help(each: Any, about: fields.Told) -> str:
     """What is said about a field, with what there is to choose from and what it is when nothing is said."""
     names = "" if about.choices is None else f" One of {', '.join(f'`{name}`' for name in about.choices())}."
-    usual = default_of(each)
+    usual = fields.default_of(each)
     return f"{about.help}{names}" + (f" Unless said: `{usual}`." if usual not in (None, {}) else "")
 
 

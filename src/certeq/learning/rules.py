@@ -63,7 +63,7 @@ class Rules:
     )
     regularizer: str = said(
         defaults.REGULARIZER,
-        "How the estimate is regularized; listed below.",
+        "How the estimate is regularized.",
         panel=PANEL,
         choices=_regularizers,
         what="regularizer",
