@@ -1,16 +1,26 @@
 """What CONTRIBUTING.md tells people to run and read is there, and what pages say to add obeys the laws of the house."""
 
 import importlib
+import inspect
 import os
 import re
+import sys
 import tomllib
+import types
 from unittest.mock import patch
 
 import docs_pages
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import certeq
-from certeq import ENVIRONMENTS, REGULARIZERS
+from certeq import ENVIRONMENTS, REGULARIZERS, CertaintyEquivalence, InputError, learn
+from certeq.base import fields
+from certeq.base.fields import takes
+from certeq.cli import app, options
+from certeq.data.request import Request
+from certeq.learning.rules import Rules
 
 ROOT = docs_pages.ROOT
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -44,6 +54,48 @@ def written(page, file, name):
     names = {"__name__": "page"}
     exec(compile(code, file, "exec"), names)
     return names[name]
+
+
+def test_the_rule_of_the_guide_is_one_field_and_all_else_follows(monkeypatch):
+    [code] = [block.code for block in docs_pages.blocks(ROOT / "CONTRIBUTING.md") if block.file == "rules.py"]
+    names = {"__name__": "page"}
+    exec(compile(code, "rules.py", "exec"), names)
+    rules = names["Rules"]
+    monkeypatch.setitem(sys.modules, "page", types.SimpleNamespace(**names))
+    got = []
+
+    @options.expand
+    def verb(*, chosen: rules) -> None:
+        got.append(chosen)
+
+    own = typer.Typer(rich_markup_mode=None)
+    own.command(cls=options.Verb)(verb)
+    own(["--min-share", "0.2", "--regularizer", "none"], standalone_mode=False)
+    assert (got[0].min_share, got[0].regularizer) == (0.2, "none")
+    assert got[0].to_json()["min_share"] == 0.2
+    told = CliRunner().invoke(own, ["--help"]).output
+    assert "--min-share NUMBER" in told.split("Planning:")[1]
+    assert rules.of(min_share=0.3, strength=0.1, regularizer="uniform_prior").settings == {"strength": 0.1}
+    with pytest.raises(InputError, match="min_share must lie between 0 and 1"):
+        rules(min_share=2)
+    parameters = inspect.signature(takes(rules)(lambda **said: None)).parameters
+    assert parameters["min_share"].default == 0.0
+    assert fields.told(rules)["min_share"][1].help.startswith("Advise an action only if")
+
+
+@pytest.mark.parametrize("name", ["learn", "audit", "compare"])
+def test_every_rule_is_an_option_of_the_verbs_that_plan(name):
+    asked = next(each.callback for each in app.registered_commands if each.callback.__name__ == name)
+    found = inspect.signature(asked).parameters
+    for rule in fields.told(Rules):
+        chosen_by_the_verb = {"audit": ("regularizer", "settings"), "compare": ("settings", "horizon")}.get(name, ())
+        assert rule in found or rule in chosen_by_the_verb
+    assert set(fields.told(Request)) <= set(found)
+
+
+@pytest.mark.parametrize("asked", [learn, CertaintyEquivalence.__init__])
+def test_every_rule_is_a_parameter_in_python(asked):
+    assert set(fields.told(Rules)) <= set(inspect.signature(asked).parameters)
 
 
 @pytest.fixture
