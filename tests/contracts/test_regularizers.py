@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from certeq import REGULARIZERS, Batch, Counts, InputError, plan, shrink, tally
 from certeq.learning.equivalence import estimate
-from certeq.regularizers import settings_of
+from certeq.regularizers import needs_of, settings_of
 from strategies import SEEDS, as_sparse, counts, element, random_counts, random_rows
 
 STRENGTHS = [{"strength": 0.3}, {"strength": 0.0}, {"strength": 1.0}, {"planning_discount": 0.5}]
@@ -297,3 +297,9 @@ def test_a_target_may_come_in_any_form_that_says_the_same(name, form, seed, ende
         estimate(table, regularizer=name, target=t, **settings).transition.dense() for t in (given_target, full)
     )
     np.testing.assert_allclose(one, two, atol=1e-15)
+
+
+def test_what_only_the_user_can_give_is_asked_for_by_name():
+    assert {name: needs_of(name) for name in REGULARIZERS if needs_of(name)} == {"expert_prior": ("target",)}
+    with pytest.raises(InputError, match="'expert_prior' needs target="):
+        shrink(random_counts(0, 3, 2), "expert_prior", strength=0.3)

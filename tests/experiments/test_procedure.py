@@ -14,7 +14,7 @@ from certeq.experiments.procedure import method
 from certeq.experiments.shards import seed_of
 from certeq.model.kernel import Rows
 from certeq.model.mdp import MDP
-from certeq.worlds import random_chain, stay_or_leave
+from certeq.worlds import ENVIRONMENTS, random_chain, stay_or_leave
 from certeq.worlds.tumor import tumor_bins, tumor_trials
 
 DATA_SETS, S, A = 12, 4, 2
@@ -277,3 +277,15 @@ def test_a_weighted_cell_uses_the_start_of_the_truth():
     cell = {**CELL, "environment": "river_swim"}
     plain, weighted = (procedure.run_cell({**cell, "weighted": on}, 5)["loss"] for on in (False, True))
     assert (plain != weighted).any()  # River Swim starts in state 0
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_a_new_random_world_is_drawn_by_the_seed(monkeypatch, many):
+    def one(*, discount=0.9, rng=None):
+        return random_chain(discount=discount, rng=rng)
+
+    monkeypatch.setitem(ENVIRONMENTS, "new", random_chain if many else one)
+    first, same, other = (procedure.draw_truth("new", {}, 3, seed) for seed in (1, 1, 2))
+    assert first.batch == ((3,) if many else ())
+    np.testing.assert_array_equal(first.reward, same.reward)
+    assert (first.reward != other.reward).any()

@@ -141,7 +141,7 @@ def test_words_speak_of_the_choice_its_stakes_and_the_structure(found):
     ("settings", "message"),
     [
         ({"regularizers": ["evidense"]}, r"no regularizer named 'evidense'\. Did you mean 'evidence'"),
-        ({"regularizers": ["expert_prior"]}, "expert_prior needs your rows"),
+        ({"regularizers": ["expert_prior"]}, "expert_prior needs your target"),
         ({"regularizers": []}, "at least one regularizer"),
         ({"folds": 1}, "folds must be at least 2"),
         ({"folds": 13}, "13 folds need at least as many episodes; there are 12"),

@@ -24,7 +24,19 @@ def test_every_registered_world_passes_gymnasiums_own_check_without_a_warning(id
 
 
 def test_the_whole_catalogue_is_registered():
-    assert {name for name, *_ in REGISTERED.values()} == set(ENVIRONMENTS)
+    assert set(REGISTERED.values()) == set(ENVIRONMENTS)
+
+
+def test_names_steps_and_seeds_stay_what_they_were():
+    specs = {id: gymnasium.spec(id) for id in REGISTERED}
+    assert {id: (spec.max_episode_steps, spec.kwargs) for id, spec in specs.items()} == {
+        "certeq/RandomChain-v0": (100, {"mdp": "random_chain", "rng": 0}),
+        "certeq/RiverSwim-v0": (20, {"mdp": "river_swim"}),
+        "certeq/Loop-v0": (100, {"mdp": "loop"}),
+        "certeq/StayOrLeave-v0": (100, {"mdp": "stay_or_leave"}),
+        "certeq/Grid-v0": (100, {"mdp": "grid", "rng": 0}),
+        "certeq/TumorTable-v0": (30, {"mdp": "tumor", "rng": 0}),
+    }
 
 
 def test_registering_twice_does_no_harm():
@@ -38,7 +50,7 @@ def test_make_imports_the_module_by_itself():
 
 
 def test_gymnasium_is_not_imported_until_it_is_used():
-    code = "import sys, certeq.worlds, certeq.worlds.sampling; print('gymnasium' in sys.modules)"
+    code = "import sys, certeq.worlds.sampling; print('gymnasium' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,13 +32,13 @@ def simulate(
     from certeq.base import texts, writing
     from certeq.base.arrays import whole
     from certeq.base.limits import most, way_out
-    from certeq.worlds import ENVIRONMENTS, sampling
     from certeq.worlds import environment as build
+    from certeq.worlds import sampling, settings_of
 
     writing.check_free([out], force=force)
     whole("--seed", seed, 0)
     chosen = options.settings(setting or [])
-    if "rng" in inspect.signature(ENVIRONMENTS.get(environment, build)).parameters:
+    if "rng" in settings_of(environment):
         chosen = {"rng": seed} | chosen  # a random world is fixed by the seed as well
     try:
         mdp = build(environment, **chosen)

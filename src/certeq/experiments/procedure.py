@@ -29,8 +29,8 @@ from certeq.model.moments import true_action_moments, true_moments
 from certeq.model.unvisited import fill
 from certeq.planners import compiled, solve
 from certeq.planners.problem import Problem
-from certeq.regularizers import settings_of
-from certeq.worlds import environment, sampling
+from certeq.regularizers import settings_of as regularizer_settings
+from certeq.worlds import environment, sampling, settings_of
 from certeq.worlds.tumor import tumor_bins, tumor_trials
 
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # the authors' x axis
@@ -51,7 +51,7 @@ class Method:
     @property
     def has_strength(self) -> bool:
         """Whether the method is swept over strengths."""
-        return self.regularizer != "oracle" and "strength" in settings_of(self.regularizer)
+        return self.regularizer != "oracle" and "strength" in regularizer_settings(self.regularizer)
 
 
 def method(regularizer: str, **settings: Any) -> Method:
@@ -61,9 +61,9 @@ def method(regularizer: str, **settings: Any) -> Method:
 
 def draw_truth(world: str, settings: Mapping[str, Any], data_sets: int, rng: Rng) -> MDP:
     """The truth: one MDP for all data sets, or a new one for each where the environment is random."""
-    if world in ("random_chain", "grid"):
-        return environment(world, size=data_sets, rng=rng, **settings)
-    return environment(world, **settings)
+    given = {"size": data_sets, "rng": rng}  # to a world that leaves them open
+    drawn = {name: given[name] for name, unsaid in settings_of(world).items() if name in given and unsaid is None}
+    return environment(world, **(drawn | dict(settings)))
 
 
 def draw_counts(truth: MDP, regime: Mapping[str, Any], data_sets: int, rng: Rng) -> Counts:

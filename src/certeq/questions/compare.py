@@ -25,7 +25,7 @@ import numpy as np
 
 from certeq.base import places
 from certeq.base.arrays import Floats, Integers, Rng, generator, whole
-from certeq.base.errors import InputError, unknown
+from certeq.base.errors import InputError
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts
 from certeq.learning.case import Case
@@ -35,11 +35,10 @@ from certeq.model.evidence import Evidence, chances, draw_magnitudes
 from certeq.questions.comparison import RECORDED, Comparison, Entry
 from certeq.questions.episodes import behavior
 from certeq.questions.posterior import Posterior, posterior
-from certeq.regularizers import DEFAULT, REGULARIZERS, settings_of
+from certeq.regularizers import ALIKE, DEFAULT, REGULARIZERS, needs_of, settings_of
 from certeq.regularizers.evidence import TargetEvidence
 
 STRENGTHS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-ALIKE = {"discount": "uniform_blend"}  # whose strength it gets, because it predicts nothing itself
 LARGEST = 8_000_000  # S * A * S above which models are not written out
 MAGNITUDES = 64  # draws of the prior magnitudes that the expected error is averaged over
 
@@ -144,12 +143,10 @@ def _settings(strength: float | None) -> dict[str, Any]:
 
 def _names(given: Sequence[str] | None) -> list[str]:
     """Which regularizers take part, the default first."""
-    names = [name for name in REGULARIZERS if name != "expert_prior"] if given is None else list(dict.fromkeys(given))
+    names = [name for name in REGULARIZERS if not needs_of(name)] if given is None else list(dict.fromkeys(given))
     for name in names:
-        if name not in REGULARIZERS:
-            raise unknown("regularizer", name, REGULARIZERS)
-        if name == "expert_prior":
-            raise InputError("expert_prior needs your rows; compare it by learning with it and looking at its report.")
+        if needs := ", ".join(needs_of(name)):
+            raise InputError(f"{name} needs your {needs}; compare it by learning with it and looking at its report.")
     if not names:
         raise InputError("Name at least one regularizer to compare.")
     return sorted(names, key=lambda name: name != DEFAULT)
@@ -220,7 +217,7 @@ def _strength(name: str, base: Case, parts: _Parts) -> float:
 
 
 def _entry(name: str, case: Case, model: Model, strength: float | None, *, parts: _Parts, magnitudes: Floats) -> Entry:
-    if name == "discount":
+    if name in ALIKE:
         score, brier, impossible = np.full(parts.number, np.nan), float("nan"), 0
     else:
         score, brier, impossible = _predict(case, parts)

@@ -7,7 +7,7 @@ command line, its settings are checked, and the contract test holds it to the la
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from certeq.base.arrays import ArrayLike
@@ -23,7 +23,7 @@ from certeq.regularizers.shrinkage import Shrinkage
 from certeq.regularizers.uniform import uniform_blend, uniform_prior
 from certeq.regularizers.value_aware import value_aware
 
-__all__ = ["DEFAULT", "REGULARIZERS", "Shrinkage", "check_settings", "settings_of", "shrink"]
+__all__ = ["ALIKE", "DEFAULT", "REGULARIZERS", "Shrinkage", "check_settings", "needs_of", "settings_of", "shrink"]
 
 REGULARIZERS: dict[str, Callable[..., Shrinkage]] = {
     "none": none,
@@ -39,27 +39,38 @@ REGULARIZERS: dict[str, Callable[..., Shrinkage]] = {
     "value_aware": value_aware,
 }
 DEFAULT = "evidence"
+ALIKE = {"discount": "uniform_blend"}  # predicts no next state; by Theorem 1 the other plans alike, and does predict
 CONTEXT = ("discount", "reward", "allowed", "engine")  # what whoever plans passes on to those who want it
 
 
-def settings_of(regularizer: str) -> tuple[str, ...]:
-    """Names of the settings a regularizer takes."""
-    return tuple(name for name in _parameters(regularizer) if name not in CONTEXT)
+def settings_of(regularizer: str) -> dict[str, Any]:
+    """The settings a regularizer takes and what they are unless said."""
+    return {name: unsaid for name, unsaid in _parameters(regularizer).items() if name not in CONTEXT}
 
 
-def _parameters(regularizer: str) -> tuple[str, ...]:
+def needs_of(regularizer: str) -> tuple[str, ...]:
+    """Names of the settings that only the user can give: those without a default."""
+    return tuple(name for name, unsaid in settings_of(regularizer).items() if unsaid is inspect.Parameter.empty)
+
+
+def _parameters(regularizer: str) -> dict[str, Any]:
+    """What a regularizer takes beside counts, and what that is unless said."""
     if regularizer not in REGULARIZERS:
         raise unknown("regularizer", regularizer, REGULARIZERS)
-    return tuple(inspect.signature(REGULARIZERS[regularizer]).parameters)[1:]
+    _, *rest = inspect.signature(REGULARIZERS[regularizer]).parameters.values()
+    return {each.name: each.default for each in rest}
 
 
-def check_settings(regularizer: str, settings: Iterable[str]) -> None:
-    """Raise if a regularizer has no setting of one of these names."""
+def check_settings(regularizer: str, settings: Collection[str]) -> None:
+    """Raise if a regularizer has no setting of one of these names, or needs one that is not among them."""
     named = settings_of(regularizer)
     for name in settings:
         if name not in named:
             takes = f"It takes: {', '.join(named)}." if named else "It takes none."
             raise InputError(f"{regularizer!r} has no setting {name!r}.{nearest(name, named)} {takes}")
+    for name in needs_of(regularizer):
+        if name not in settings:
+            raise InputError(f"{regularizer!r} needs {name}= (--setting {name}=...), which only you can give.")
 
 
 def shrink(

@@ -13,7 +13,7 @@ from certeq.regularizers.shrinkage import Shrinkage, prior_weight
 def expert_prior(
     counts: Counts,
     *,
-    target: Any = None,
+    target: Any,
     strength: ArrayLike | None = None,
     magnitude: ArrayLike | None = None,
     planning_discount: ArrayLike | None = None,

@@ -27,6 +27,7 @@ __all__ = [
     "loop",
     "random_chain",
     "river_swim",
+    "settings_of",
     "stay_or_leave",
     "tumor",
 ]
@@ -43,11 +44,15 @@ ENVIRONMENTS: dict[str, Callable[..., MDP]] = {
 
 def environment(name: str, **settings: Any) -> MDP:
     """Build a world of the catalogue by its name, with settings of its own."""
-    if name not in ENVIRONMENTS:
-        raise unknown("environment", name, ENVIRONMENTS)
-    build = ENVIRONMENTS[name]
-    known = inspect.signature(build).parameters
+    known = settings_of(name)
     for setting in settings:
         if setting not in known:
             raise unknown(f"setting of {name}", setting, known)
-    return build(**settings)
+    return ENVIRONMENTS[name](**settings)
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """The settings of a world and what they are unless said; one that is drawn at random has ``rng`` among them."""
+    if name not in ENVIRONMENTS:
+        raise unknown("environment", name, ENVIRONMENTS)
+    return {each: about.default for each, about in inspect.signature(ENVIRONMENTS[name]).parameters.items()}

@@ -21,7 +21,7 @@ from certeq.base.arrays import Floats
 from certeq.base.errors import InputError
 from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, SparseRows, is_sparse
 from certeq.model.mdp import MDP
-from certeq.worlds import environment
+from certeq.worlds import ENVIRONMENTS, environment, settings_of
 
 try:
     import gymnasium
@@ -31,13 +31,10 @@ except ModuleNotFoundError as error:
 
 Outcome = tuple[float, int, float, bool]  # probability, next state, reward, terminated
 
-REGISTERED: dict[str, tuple[str, int, dict[str, Any]]] = {  # id -> catalogue name, steps per episode, settings
-    "certeq/RandomChain-v0": ("random_chain", 100, {"rng": 0}),
-    "certeq/RiverSwim-v0": ("river_swim", 20, {}),  # 20 as in Osband's own experiments
-    "certeq/Loop-v0": ("loop", 100, {}),
-    "certeq/StayOrLeave-v0": ("stay_or_leave", 100, {}),
-    "certeq/Grid-v0": ("grid", 100, {"rng": 0}),
-    "certeq/TumorTable-v0": ("tumor", 30, {"rng": 0}),  # 30 months, as in the paper's data
+STEPS = {"river_swim": 20, "tumor": 30}  # of an episode, else 100: as in Osband's experiments, and the paper's months
+NAMES = {"tumor": "TumorTable"}  # "Tumor" is the continuous one
+REGISTERED = {  # Gymnasium's name -> the catalogue's
+    f"certeq/{NAMES.get(name, name.title().replace('_', ''))}-v0": name for name in ENVIRONMENTS
 }
 
 
@@ -127,13 +124,13 @@ def _lines(kernel: Kernel) -> Any:
 
 def register() -> None:
     """Give the catalogue's worlds their Gymnasium names; doing so twice does no harm."""
-    for id, (name, steps, settings) in REGISTERED.items():
+    for id, name in REGISTERED.items():
         if id not in gymnasium.registry:
             gymnasium.register(
                 id,
                 entry_point="certeq.worlds.gym:TabularEnv",
-                max_episode_steps=steps,
-                kwargs={"mdp": name, **settings},
+                max_episode_steps=STEPS.get(name, 100),
+                kwargs={"mdp": name} | ({"rng": 0} if "rng" in settings_of(name) else {}),
             )
     if "certeq/Tumor-v0" not in gymnasium.registry:
         gymnasium.register("certeq/Tumor-v0", entry_point="certeq.worlds.tumor_gym:TumorEnv", max_episode_steps=30)
