@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import certeq
-from certeq.base.display import LONGEST, MOST, harmless, notebook, number, several, shorten, told
+from certeq.base.display import LONGEST, MOST, duration, harmless, notebook, number, several, shorten, told
 
 HOSTILE = ["<script>alert(1)</script>", "\u202eabc", "\x1b[2J", "a\nb", "[/bold]", "x" * 10_000, "&lt;"]
 
@@ -26,6 +26,14 @@ def test_a_harmless_text_commands_nothing(label):
 )
 def test_numbers_are_written_for_people(value, said):
     assert number(value) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.3, "less than a second"), (1.2, "1 s"), (75, "75 s"), (125, "2 min"), (5999, "100 min"), (9000, "2.5 h")],
+)
+def test_lengths_of_time_are_written_for_people(seconds, said):
+    assert duration(seconds) == said
 
 
 def test_one_thing_is_no_plural():

@@ -293,4 +293,4 @@ def test_progress_is_told_after_two_seconds_and_in_a_log_only_now_and_then(capsy
     lines = capsys.readouterr().out.splitlines()
     expected = "Planning: iteration 3, residual 5.0e-01, values within 1.0e+00 of the best (until 1.0e-09), about "
     assert len(lines) == 3
-    assert all(line.startswith(expected + "1 min 15 s left; Ctrl-C keeps this") for line in lines)
+    assert all(line.startswith(expected + "75 s left; Ctrl-C keeps this") for line in lines)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from certeq.base.errors import InputError
 from certeq.data.recipes import Bins, Clusters, Labels, Recipe, column, fit, fit_encode
 from certeq.data.recipes.axes import shortest
-from certeq.data.recipes.clusters import k_means
 from certeq.data.recipes.columns import pool
+from certeq.data.recipes.fitting import k_means
 
 FLOATS = st.floats(-1e6, 1e6, allow_subnormal=False)
 
@@ -398,6 +398,17 @@ def test_there_are_never_more_clusters_than_different_points(values, k):
     assert len(centers) == min(k, len(set(values)))
     if k >= len(set(values)):
         np.testing.assert_array_equal(centers[:, 0], sorted(set(values)))
+
+
+@given(st.integers(0, 2**32), st.integers(1, 9))
+def test_centers_are_those_of_the_seed_and_rest_among_their_points_in_any_order(seed, k):
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(60, 2)).round(1)
+    centers = k_means(points, k, rng=seed)
+    np.testing.assert_array_equal(k_means(random.permutation(points), k, rng=seed), centers)
+    nearest = ((points[:, None] - centers) ** 2).sum(axis=-1).argmin(axis=1)
+    for i in set(nearest.tolist()):
+        np.testing.assert_allclose(centers[i], points[nearest == i].mean(axis=0), atol=1e-9)
 
 
 def test_clusters_refuse_infinite_values_and_a_constant_column_does_no_harm():

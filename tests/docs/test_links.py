@@ -1,8 +1,9 @@
-"""Every link and picture in the documentation leads somewhere, and every page can be reached."""
+"""Every link, picture and name in the documentation leads somewhere, and every page can be reached."""
 
 import re
 import tomllib
 from functools import cache
+from pkgutil import resolve_name
 
 import docs_pages
 import pytest
@@ -86,3 +87,11 @@ def test_every_decision_is_in_the_list():
     text = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
     for path in (DOCS / "decisions").glob("0*.md"):
         assert f"({path.name})" in text
+
+
+def test_every_name_that_pages_and_docstrings_cite_is_there():
+    files = [*PAGES, *(ROOT / "src").rglob("*.py")]
+    cited = {name for path in files for name in re.findall(r"`(certeq(?:\.\w+)+)", path.read_text(encoding="utf-8"))}
+    assert len(cited) > 60
+    for name in sorted(cited):
+        resolve_name(name)  # raises where there is no such thing

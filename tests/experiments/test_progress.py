@@ -29,7 +29,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(capsys):
     lines.end({"verdicts": [{"outcome": "undecided"}]}, 75.2)
     assert capsys.readouterr().out.splitlines() == [
         "tumor: 40 of 200 data sets were done before",
-        "tumor: 80 of 200 data sets, 6.7 per second, 18.0 s left",
-        "tumor: 160 of 200 data sets, 6.7 per second, 6.0 s left",
-        "tumor: 1 undecided (1 min 15 s)",
+        "tumor: 80 of 200 data sets, 6.7 per second, 18 s left",
+        "tumor: 160 of 200 data sets, 6.7 per second, 6 s left",
+        "tumor: 1 undecided (75 s)",
     ]

@@ -42,6 +42,13 @@ def whole(name: str, value: Any, at_least: int, at_most: int | None = None) -> i
     return number
 
 
+def tails(level: float) -> tuple[float, float]:
+    """How much lies below an interval with equal tails, and how much below its upper end."""
+    if not 0 < level < 1:
+        raise InputError(f"The level of an interval lies between 0 and 1, such as 0.9; got {level}.")
+    return (1 - level) / 2, (1 + level) / 2
+
+
 def together(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Broadcast the leading axes of several things, or say which do not fit together."""
     try:

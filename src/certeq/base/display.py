@@ -36,6 +36,15 @@ def several(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
+def duration(seconds: float) -> str:
+    """A length of time for people."""
+    if seconds < 1:
+        return "less than a second"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
 def notebook(title: str, header: Sequence[object], rows: Iterable[Sequence[object]], total: int, note: str = "") -> str:
     """The HTML that a notebook shows of an object: a line, the first rows of a table, and what was left out."""
     cells = [[shorten(cell, LONGEST) for cell in row] for _, row in zip(range(MOST), rows, strict=False)]

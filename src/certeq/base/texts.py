@@ -6,6 +6,10 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from certeq.base.arrays import ArrayLike
+
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
 
 
@@ -17,6 +21,13 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def json_text(value: Any, *, compact: bool = False) -> str:
     """Write JSON that people can read, or all in one line; numbers that JSON does not have are an error."""
     return json.dumps(value, indent=None if compact else 2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def finite(values: ArrayLike) -> Any:
+    """A number, or nested lists of them, with None for what JSON does not have."""
+    plain = np.array(values, dtype=object)
+    plain[~np.isfinite(values)] = None
+    return plain.tolist()
 
 
 def _cell(cell: Any) -> str:

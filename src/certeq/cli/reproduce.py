@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certeq.base.display import duration
 from certeq.base.errors import InputError
 from certeq.cli import watching as progress
 
@@ -64,9 +65,7 @@ def reproduce(
         raise typer.Exit(130) from None
     _verdicts(console, outcome)
     if outcome.records:
-        console.print(
-            f"Written: {place / driver.INDEX}, in {progress.duration(time.perf_counter() - begun)}.", soft_wrap=True
-        )
+        console.print(f"Written: {place / driver.INDEX}, in {duration(time.perf_counter() - begun)}.", soft_wrap=True)
     for name, error in outcome.failures.items():
         typer.echo(f"{name} could not be finished: {error}", err=True)
     if outcome.failures:

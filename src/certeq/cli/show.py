@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.markup import escape as _escape
 from rich.table import Table
 
+from certeq.base.display import duration
 from certeq.cli.options import harmless
-from certeq.cli.watching import EVERY, duration
+from certeq.cli.watching import EVERY
 
 if TYPE_CHECKING:
     from certeq.cli.options import Output, Work

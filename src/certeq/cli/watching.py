@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from certeq.base.display import duration
 from certeq.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,12 +20,6 @@ EVERY = 10.0  # seconds between words about the same thing, where there is no te
 def watch(console: Console) -> Bars | Lines:
     """What suits this console."""
     return Bars(console) if console.is_terminal else Lines(console)
-
-
-def duration(seconds: float) -> str:
-    """A time for people."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
 
 
 def tally(verdicts: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Rng, generator
+from certeq.base.arrays import Floats, Rng, generator, tails
 from certeq.data.batch import Batch
 from certeq.data.counts import tally
 from certeq.data.sums import add_up
@@ -69,7 +69,7 @@ def judge(
     claims, kept = draw_again(batch, reward if known else None, gamma, policy, start, replicates, random)
     drawn = {CREDIBLE: found.values[0], AGAIN: claims, KEPT: kept}
     for kind, values in drawn.items():
-        low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        low, high = np.quantile(values, tails(LEVEL))
         yield _line(kind, low=low, high=high, truth=worth, covered=float(low <= worth <= high))
     yield from _how_sure(found.advised_best, true_plan, policy)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certeq.base.arrays import Floats
+from certeq.base.texts import finite
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,8 +30,7 @@ class Interval:
 
     def to_json(self) -> dict[str, float | None]:
         """Write it as plain values; what is not finite is not known."""
-        ends = {"mean": self.mean, "low": self.low, "high": self.high}
-        return {name: value if np.isfinite(value) else None for name, value in ends.items()}
+        return {"mean": finite(self.mean), "low": finite(self.low), "high": finite(self.high)}
 
 
 def interval(values: Any) -> Interval:

@@ -25,6 +25,7 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Floats, Integers, whole, within
 from certeq.base.display import number, several, told
 from certeq.base.errors import InputError
+from certeq.base.texts import finite
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts
 from certeq.learning.case import Case, Data
@@ -32,7 +33,7 @@ from certeq.learning.learned import Learned
 from certeq.learning.rules import Rules
 from certeq.model import weights
 from certeq.model.kernel import MASS_TOLERANCE
-from certeq.questions.words import advised, finite, listed, name
+from certeq.questions.words import advised, listed, name
 
 AUDITED = "discount"
 THRESHOLD = 6  # visits below which some studies throw a pair away

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certeq.base import places
-from certeq.base.arrays import Floats, Integers, Rng, generator, whole
+from certeq.base.arrays import Floats, Integers, Rng, generator, tails, whole
 from certeq.base.display import number, several, told
 from certeq.base.errors import InputError, unknown
 from certeq.base.keeping import fingerprint, keep, recall
@@ -77,12 +77,12 @@ class Bootstrap:
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """Where the value claimed from the start lies in so many of the replicates, equal tails."""
-        low, high = np.quantile(self.values @ self.start, _tails(level))
+        low, high = np.quantile(self.values @ self.start, tails(level))
         return float(low), float(high)
 
     def state_intervals(self, level: float = LEVEL) -> Floats:
         """The same for each state, ``(S, 2)``."""
-        return np.asarray(np.quantile(self.values, _tails(level), axis=0).T)
+        return np.asarray(np.quantile(self.values, tails(level), axis=0).T)
 
     def _repr_html_(self) -> str:
         return told(self.lines())
@@ -259,9 +259,3 @@ def _episode_of(batch: Batch) -> Integers:
     if batch.episode is None:
         raise InputError("The rows are not in episodes, so rows are what can be drawn: unit='row'.")
     return np.asarray(np.unique(batch.episode, return_inverse=True)[1])
-
-
-def _tails(level: float) -> tuple[float, float]:
-    if not 0 < level < 1:
-        raise InputError(f"The level of an interval lies between 0 and 1, such as 0.9; got {level}.")
-    return (1 - level) / 2, (1 + level) / 2

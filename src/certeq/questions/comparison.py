@@ -11,9 +11,9 @@ import numpy as np
 from certeq.base.arrays import Floats, Integers
 from certeq.base.display import told
 from certeq.base.errors import unknown
+from certeq.base.texts import finite
 from certeq.model.candidates import NAMES as TARGETS
 from certeq.questions.posterior import Posterior
-from certeq.questions.words import finite
 from certeq.regularizers import DEFAULT
 
 RECORDED = "what was recorded"

@@ -123,7 +123,7 @@ def examine(
     planning_discount
         The one that is audited: 0.9 unless said, or nine tenths of a smaller discount.
     comparison
-        What `certeq.compare` found on the same data, if it was asked.
+        What `certeq.questions.compare.compare` found on the same data, if it was asked.
     notice
         Called with the name of each part before it is begun; two are asked at a time, so not always from this thread.
     executor

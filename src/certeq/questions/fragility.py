@@ -32,6 +32,7 @@ import scipy.sparse as sp
 from certeq.base.arrays import Booleans, Floats, Integers, first, whole
 from certeq.base.display import several, told
 from certeq.base.errors import InputError, unknown
+from certeq.base.texts import finite
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts
 from certeq.data.sums import Sums
@@ -39,7 +40,7 @@ from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
 from certeq.planners import FinitePlan
 from certeq.questions.path import Path, follow
-from certeq.questions.words import advised, finite, listed, name
+from certeq.questions.words import advised, listed, name
 
 OUTCOMES = ("state", "anywhere")
 CAP = 10_000

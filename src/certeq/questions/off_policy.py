@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.base.arrays import ArrayLike, Floats, Rng, generator, whole
+from certeq.base.arrays import ArrayLike, Floats, Rng, generator, tails, whole
 from certeq.base.display import told
 from certeq.base.errors import InputError
+from certeq.base.texts import finite
 from certeq.data.batch import Batch
 from certeq.questions.estimators import METHODS, effective_size, estimates
 from certeq.questions.log import Log, read_log
@@ -52,7 +53,7 @@ class Estimate:
     def to_json(self) -> dict[str, Any]:
         """Write it as plain values, None for what is not a number."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__} | {"words": self.words}
-        return plain | {name: _number(plain[name]) for name in ("value", "low", "high")}
+        return plain | {name: finite(plain[name]) for name in ("value", "low", "high")}
 
 
 @dataclass(frozen=True)
@@ -148,14 +149,13 @@ def off_policy(
         horizon=horizon,
         action_values=action_values,
     )
-    if not 0 < level < 1:
-        raise InputError(f"The level of an interval lies between 0 and 1, such as 0.9; got {level}.")
+    ends = tails(level)
     E = len(log.length)
     found = estimates(log, np.ones((1, E), dtype=np.int64))
     again = estimates(log, generator(rng).multinomial(E, np.full(E, 1 / E), size=whole("bootstrap", bootstrap, 1)))
     facts = _Facts(E, effective_size(log), log.unwatched, _untried(log))
     return OffPolicy(
-        tuple(_estimate(name, float(found[name][0]), again[name], level, facts) for name in METHODS),
+        tuple(_estimate(name, float(found[name][0]), again[name], ends, facts) for name in METHODS),
         *facts,
         behavior="estimated" if behavior is None else "given",
         level=level,
@@ -172,12 +172,12 @@ class _Facts(NamedTuple):
     untried: float
 
 
-def _estimate(name: str, value: float, again: Floats, level: float, facts: _Facts) -> Estimate:
+def _estimate(name: str, value: float, again: Floats, ends: tuple[float, float], facts: _Facts) -> Estimate:
     """An estimate with its interval, and what there is to say about it."""
     defined = again[np.isfinite(again)]
     low = high = np.nan
     if isfinite(value) and facts.episodes > 1 and len(defined):
-        low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+        low, high = np.quantile(defined, ends)
     weighed, partial = name in WEIGHED, name in WATCHED and facts.unwatched > UNWATCHED
     thin = weighed and facts.effective_size < FEW
     notes = []
@@ -275,7 +275,3 @@ def _compared(found: OffPolicy) -> list[str]:
 
 def _shown(estimates: list[Estimate]) -> str:
     return ", ".join(f"{e.words} ({e.low:.4g} to {e.high:.4g})" for e in estimates)
-
-
-def _number(value: float) -> float | None:
-    return value if isfinite(value) else None

@@ -27,9 +27,10 @@ import numpy as np
 from certeq.base.arrays import Floats, Integers, whole, within
 from certeq.base.display import number, several, told
 from certeq.base.errors import InputError, unknown
+from certeq.base.texts import finite
 from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
-from certeq.questions.words import advised, finite, listed
+from certeq.questions.words import advised, listed
 from certeq.regularizers import settings_of
 
 ALONG = {"strength": "uniform_prior", "planning_discount": "discount"}  # what moves -> the regularizer unless said

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base import places
-from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, floats, whole, within
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, floats, tails, whole, within
 from certeq.base.display import notebook, number, several
 from certeq.base.errors import InputError, unknown
+from certeq.base.texts import finite
 from certeq.base.threads import default_threads
 from certeq.data.batch import Batch
 from certeq.learning.equivalence import Model
@@ -90,18 +91,18 @@ class Posterior:
     def interval(self, name: str, level: float = LEVEL) -> Interval:
         """Posterior mean and credible interval of a policy's value."""
         values = self.values[self._place(name)]
-        low, high = np.quantile(values, _tails(level))
+        low, high = np.quantile(values, tails(level))
         return Interval(float(values.mean()), float(low), float(high))
 
     def states(self, name: str, level: float = LEVEL) -> Floats:
         """Posterior mean, low and high end of a policy's value in each state, ``(3, S)``."""
         values = self.state_values[self._place(name)]
-        return np.stack([values.mean(axis=0), *np.quantile(values, _tails(level), axis=0)])
+        return np.stack([values.mean(axis=0), *np.quantile(values, tails(level), axis=0)])
 
     def difference(self, first: str, second: str, level: float = LEVEL) -> Difference:
         """How much more the first policy is worth than the second, and with what probability it is."""
         apart = self.values[self._place(first)] - self.values[self._place(second)]
-        low, high = np.quantile(apart, _tails(level))
+        low, high = np.quantile(apart, tails(level))
         better = float((apart > 0).mean() + 0.5 * (apart == 0).mean())
         return Difference(float(apart.mean()), float(low), float(high), better)
 
@@ -138,7 +139,7 @@ class Posterior:
             ],
             "start": self.start.tolist(),
             "advised": self.names[0],
-            "advised_best": _plain(self.advised_best),
+            "advised_best": finite(self.advised_best),
             "best": self.best.tolist(),
             "undecided": self.undecided().tolist(),
             "states": dict(zip(("mean", "low", "high"), self.states(self.names[0], level).tolist(), strict=True)),
@@ -318,16 +319,3 @@ def start_of(model: Model, batch: Batch | None, start: ArrayLike | None) -> Floa
     if chance.shape != (S,) or abs(chance.sum() - 1) > 1e-9:
         raise InputError(f"start needs {S} probabilities that sum to 1; got {chance.shape}, sum {chance.sum():g}.")
     return chance
-
-
-def _tails(level: float) -> tuple[float, float]:
-    if not 0 < level < 1:
-        raise InputError(f"The level of an interval lies between 0 and 1, such as 0.9; got {level}.")
-    return (1 - level) / 2, (1 + level) / 2
-
-
-def _plain(array: Floats) -> Any:
-    """Lists for JSON, with None for NaN."""
-    cells = array.astype(object)
-    cells[np.isnan(array)] = None
-    return cells.tolist()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import ArrayLike, Integers
+from certeq.base.arrays import Integers
 from certeq.base.display import shorten
 
 MOST = 5  # names that a sentence lists
@@ -33,10 +33,3 @@ def advised(policy: Integers, action_names: Sequence[str]) -> list[Any]:
     """Actions by name, None for no advice; nested like the policy."""
     labels = np.array([*action_names, None], dtype=object)  # -1 is the last
     return list(labels[policy].tolist())
-
-
-def finite(values: ArrayLike) -> Any:
-    """A number, or nested lists of them, with None for what JSON does not have."""
-    plain = np.array(values, dtype=object)
-    plain[~np.isfinite(values)] = None
-    return plain.tolist()

@@ -10,6 +10,7 @@ import numpy as np
 
 from certeq.base.arrays import Integers
 from certeq.base.display import harmless, number, shorten
+from certeq.learning.learned import FEW
 from certeq.questions.findings import Findings
 from certeq.report.curves import comparable
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from certeq.questions.off_policy import OffPolicy
     from certeq.questions.posterior import Posterior
 
-FEW = 5
 LONG, SHOWN = 2_000, 500  # with more states than LONG, tables show the SHOWN most visited
 CELLS = 20_000  # that a table of states and actions may have
 LETTERS = 300_000  # of all labels together, up to which each is told in full

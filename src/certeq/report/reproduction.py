@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from certeq.base.display import duration
 from certeq.report import html
 
 TITLE = "The paper's figures, with verdicts"
@@ -36,15 +37,6 @@ def count(verdicts: Any) -> dict[str, int]:
     """How many verdicts of each kind."""
     outcomes = [verdict["outcome"] for verdict in verdicts]
     return {outcome: outcomes.count(outcome) for outcome in LOOKS}
-
-
-def duration(seconds: float) -> str:
-    """A length of time for people."""
-    if seconds < 1:
-        return "less than a second"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def plain(value: Any) -> str:

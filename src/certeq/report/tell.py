@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from certeq.base.display import number, several, shorten
+from certeq.learning.learned import FEW
 from certeq.questions.findings import ADVICE, PLAIN, RECORDED, Findings
 from certeq.report.listing import percent
 
@@ -20,7 +21,7 @@ def title(findings: Findings) -> str:
     return f"Advice in {advised:,} of {several(len(findings.advised), 'state')}"
 
 
-def lead(findings: Findings, few: int = 5) -> Iterator[str]:
+def lead(findings: Findings, few: int = FEW) -> Iterator[str]:
     """What is advised, on how much data, and how sure; a few sentences each."""
     summary, advised, support = findings.learned.summary, findings.advised, findings.support
     of = f" in {several(summary.episodes, 'episode')}" if summary.episodes is not None else ""

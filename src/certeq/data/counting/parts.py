@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
-from certeq.base.errors import InputError
-from certeq.base.limits import most, way_out
+from certeq.base.limits import check_pairs
 from certeq.data.counting.spaces import Space, union
 from certeq.data.counting.tallying import Cells
 from certeq.data.sums import Sums
@@ -56,15 +55,6 @@ def merge(one: Part, other: Part) -> Part:
         rows,
         dropped,
     )
-
-
-def check_pairs(n_states: int, n_actions: int) -> None:
-    """Refuse tables of states and actions that would not fit into memory."""
-    if n_states * n_actions > most("pairs"):
-        raise InputError(
-            f"{n_states:,} states and {n_actions:,} actions make {n_states * n_actions:,} pairs, more than "
-            f"{most('pairs'):,}. Group the labels of either, or {way_out('pairs')}."
-        )
 
 
 def _moved(part: Part, states: Space, actions: Space, state: Integers, action: Integers) -> Part:

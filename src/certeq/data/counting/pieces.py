@@ -10,9 +10,10 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers, first
 from certeq.base.errors import InputError
+from certeq.base.limits import check_pairs
 from certeq.data.counting import parquet as files
 from certeq.data.counting.coding import LABELS, Coded, Source, encode
-from certeq.data.counting.parts import Part, check_pairs
+from certeq.data.counting.parts import Part
 from certeq.data.counting.spaces import Space, combine, used
 from certeq.data.counting.tallying import Cells, Codes, count, earn
 from certeq.data.reading.batches import BLANK, finite_rewards

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import shlex
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers, Rng, first, whole
+from certeq.base.arrays import Floats, Integers, Rng, first, generator, whole
 from certeq.base.errors import InputError, nearest
 from certeq.data.recipes.axes import UNKNOWN, Axis, Bins, Clusters, Labels
-from certeq.data.recipes.clusters import k_means
 from certeq.data.recipes.columns import Column, compact, is_whole, text_numbers
 from certeq.data.recipes.containers import column
 from certeq.data.recipes.recipe import Recipe
@@ -22,6 +22,8 @@ SURE_LABELS = 12  # whole numbers with at most this many different values are la
 LIKELY_LABELS = 20  # and so are those with at most this many, where each occurs often enough
 STATE_NUMBERS = 50  # and this many, if integers are the only column: they are probably the states' own numbers
 ROWS_PER_LABEL = 5  # how often that is, on average
+STARTS, ROUNDS = 4, 10  # of k-means: the best start, moved on until it rests
+SAMPLE = 20_000  # centers are found on at most this many rows; every row then gets its nearest center
 WAYS = "'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'"
 
 
@@ -155,6 +157,29 @@ def quantile_edges(values: Floats, k: int) -> tuple[float, ...]:
     if (edges <= low).any() and (finite > low).any():
         edges = np.unique(np.append(edges[edges > low], finite[finite > low].min()))
     return tuple(float(edge) for edge in edges[edges > low])
+
+
+def k_means(points: Floats, k: int, *, rng: Rng = 0) -> Floats:
+    """Centers of at most k clusters of the points ``(n, d)``, sorted, whatever the order of the points.
+
+    SciPy's Lloyd steps from k-means++ starts; where no more than k points are different, they are the centers.
+    """
+    from scipy.cluster.vq import kmeans2, vq
+
+    random, points = generator(rng), points[np.lexsort(points.T)]
+    if len(points) > SAMPLE:
+        points = points[np.sort(random.choice(len(points), SAMPLE, replace=False))]
+    different = np.unique(points, axis=0)
+    if len(different) <= k:
+        return different
+    with warnings.catch_warnings(action="ignore"):  # a cluster that loses all its points stays where it was
+        found = [kmeans2(points, k, minit="++", rng=random)[0] for _ in range(STARTS)]
+        centers = min(found, key=lambda each: float((vq(points, each)[1] ** 2).sum()))
+        for _ in range(ROUNDS):
+            before, (centers, _) = centers, kmeans2(points, centers, minit="matrix")
+            if np.array_equal(before, centers):
+                break
+    return np.unique(centers, axis=0)
 
 
 def _groups(choices: Mapping[str, Choice]) -> list[tuple[str, ...]]:
