@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from certeq.questions.collect import collect_next
     from certeq.questions.conventions import compare_conventions
     from certeq.questions.exact import evaluate, loss
-    from certeq.questions.findings import Findings, examine
+    from certeq.questions.examine import examine
+    from certeq.questions.findings import Findings
     from certeq.questions.fragility import fragility
     from certeq.questions.path import path
     from certeq.regularizers import REGULARIZERS, Shrinkage, shrink
@@ -49,7 +50,8 @@ _HOMES = {
     "certeq.questions.collect": ("collect_next",),
     "certeq.questions.conventions": ("compare_conventions",),
     "certeq.questions.audit": ("audit",),
-    "certeq.questions.findings": ("Findings", "examine"),
+    "certeq.questions.examine": ("examine",),
+    "certeq.questions.findings": ("Findings",),
     "certeq.questions.fragility": ("fragility",),
     "certeq.questions.path": ("path",),
     "certeq.model.kernel": ("Mixture", "Rows", "SparseRows"),

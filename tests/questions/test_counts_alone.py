@@ -7,7 +7,7 @@ import pytest
 from certeq import InputError, learn, read
 from certeq.data.counting import count
 from certeq.questions.compare import compare
-from certeq.questions.findings import examine
+from certeq.questions.examine import examine
 from certeq.report.learned_page import render
 
 NEEDS_ROWS = {"off_policy", "fragility"}

@@ -10,7 +10,7 @@ from certeq.base import places
 from certeq.questions import bootstrap as bootstrap_room
 from certeq.questions import draws as draws_room
 from certeq.questions.compare import compare
-from certeq.questions.findings import examine
+from certeq.questions.examine import examine
 from certeq.questions.posterior import posterior
 from certeq.worlds import examples
 from logbook import logged

@@ -6,7 +6,7 @@ from browser import CHROMIUM, Browser
 from hostile_labels import HOSTILE, learn_hostile
 
 import certeq
-from certeq.questions.findings import examine
+from certeq.questions.examine import examine
 from certeq.worlds import examples
 
 

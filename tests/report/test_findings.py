@@ -1,12 +1,21 @@
 """Findings: all questions are asked, and what cannot be answered says why."""
 
+import pkgutil
+import sys
+import types
+from typing import NamedTuple
+
+import jinja2
 import numpy as np
 import pytest
 
 import certeq
+from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Question, affordable_draws
 from certeq.questions.episodes import behavior
-from certeq.questions.findings import ADVICE, PLAIN, RECORDED, Findings, examine
+from certeq.questions.examine import all_questions, examine
+from certeq.questions.findings import Findings
 from certeq.questions.posterior import posterior
+from certeq.report import learned_page
 
 PARTS = {"plain", "posterior", "off_policy", "audit", "path", "fragility", "conventions", "collect"}
 
@@ -14,9 +23,38 @@ PARTS = {"plain", "posterior", "off_policy", "audit", "path", "fragility", "conv
 def test_every_question_is_asked_in_turn(walk):
     asked = []
     found = examine(certeq.learn(walk), draws=40, notice=asked.append)
-    assert set(asked) == PARTS
+    assert sorted(asked) == sorted(question.doing for question in all_questions().values())
+    assert set(all_questions()) == PARTS
     assert found.missing == {}
     assert all(getattr(found, part) is not None for part in PARTS)
+
+
+def test_a_new_section_is_a_question_and_a_block(monkeypatch, walk):
+    module = types.ModuleType("certeq.questions.busiest")
+
+    class Busiest(NamedTuple):
+        state: int
+
+        def lines(self):
+            return [f"Most decisions were made in state {self.state}."]
+
+    def ask(asking):
+        assert asking.found["audit"] is not None
+        return Busiest(int(asking.learned.policy.visits.sum(axis=1).argmax()))
+
+    module.ASKED = Question("busiest", ask, doing="Looking for the busiest state", after=("audit",))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    listed = [*pkgutil.iter_modules(certeq.questions.__path__), types.SimpleNamespace(name="busiest")]
+    monkeypatch.setattr("certeq.questions.examine.pkgutil.iter_modules", lambda path: listed)
+    all_questions.cache_clear()
+    try:
+        found = examine(certeq.learn(walk), draws=0)
+    finally:
+        all_questions.cache_clear()
+    assert found.busiest == (2,)
+    block = "{% for line in told.busiest %}<p>{{ line }}</p>{% endfor %}"
+    told = dict(learned_page._context(found, 0))["told"]
+    assert jinja2.Template(block).render(told=told) == "<p>Most decisions were made in state 2.</p>"
 
 
 def test_the_parts_are_what_the_rooms_that_make_them_give(found, walk):
@@ -74,20 +112,19 @@ def long_line(states):
 
 
 def test_of_large_models_fewer_are_drawn_and_of_very_large_ones_none_unless_asked_for():
-    from certeq.questions.findings import _draws
 
-    assert _draws(long_line(50), None) == 1000
-    assert 100 < _draws(long_line(500), None) < 500
-    assert _draws(long_line(500), 7) == 7
+    assert affordable_draws(long_line(50), None) == 1000
+    assert 100 < affordable_draws(long_line(500), None) < 500
+    assert affordable_draws(long_line(500), 7) == 7
     with pytest.raises(certeq.InputError, match="the number of draws is said"):
-        _draws(long_line(1500), None)
+        affordable_draws(long_line(1500), None)
 
 
 def test_as_many_states_are_asked_what_would_change_them_as_there_is_time_for(monkeypatch, walk):
     learned = certeq.learn(walk)
     everywhere = examine(learned, draws=0).fragility
     assert everywhere.asked.tolist() == [True] * 5
-    monkeypatch.setattr("certeq.questions.findings.ASKED", 2)
+    monkeypatch.setattr("certeq.questions.fragility.MOST", 2)
     few = examine(learned, draws=0).fragility
     busiest = np.argsort(-learned.policy.visits.sum(axis=1))[:2]
     assert np.flatnonzero(few.asked).tolist() == sorted(busiest.tolist())

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import certeq
-from certeq.questions.findings import Findings, examine
+from certeq.questions.examine import examine
+from certeq.questions.findings import Findings
 from certeq.report.learned_page import STEPS, render
 
 SETTINGS = (0, 7, 25, 40, 55, 70, 82, 90, 97, 100)  # steps of the slider

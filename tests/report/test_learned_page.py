@@ -13,7 +13,8 @@ from hostile_labels import HOSTILE
 
 import certeq
 from certeq.base.display import harmless
-from certeq.questions.findings import Findings, examine
+from certeq.questions.examine import examine
+from certeq.questions.findings import Findings
 from certeq.report import embed
 from certeq.report import listing as tables
 from certeq.report.learned_page import render
@@ -278,7 +279,7 @@ def test_nothing_advised_is_said_in_words(walk):
 
 
 def test_a_title_and_more_for_the_manifest_can_be_given(found):
-    page = render(replace(found, posterior=None), title="Ward <7>", manifest={"seed": 5})
+    page = render(replace(found, found={**found.found, "posterior": None}), title="Ward <7>", manifest={"seed": 5})
     assert "<h1>Ward &lt;7&gt;</h1>" in page
     assert "<dt>seed</dt><dd><bdi>5</bdi></dd>" in page
 

@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from certeq.planners import Progress
 
 PATIENCE = 2.0  # seconds without a word
-DOING = {
-    "posterior": "Drawing models from the posterior",
-    "off_policy": "Estimating values from the episodes alone",
-    "audit": "Auditing a planning discount",
-    "path": "Following the advice along planning discounts",
-    "fragility": "Counting what would change the advice",
-    "conventions": "Planning under other conventions",
-    "collect": "Asking what to collect next",
-    "page": "Drawing and writing the report",
-}
 MOST_STATES = 15  # lines of the policy table that a terminal gets; the CSV has all
 
 
@@ -68,11 +58,10 @@ class Steps:
 
     def begin(self, step: str) -> None:
         """Begin a step."""
-        words = DOING.get(step, step)
         if self.status is not None:
-            self.status.update(f"{escape(words)} ...")
+            self.status.update(f"{escape(step)} ...")
         elif self.clock() - self.start > PATIENCE:
-            self.out.print(f"{words} ...", markup=False, soft_wrap=True)
+            self.out.print(f"{step} ...", markup=False, soft_wrap=True)
 
 
 class Planning:
@@ -119,7 +108,7 @@ def how_far(at: Progress) -> str:
 def page(learned: Learned, output: Output, work: Work, **asked: Any) -> str:
     """Ask all questions of a learned policy and write the report, telling what is being done if it takes a while."""
     from certeq.base import places
-    from certeq.questions.findings import examine
+    from certeq.questions.examine import examine
     from certeq.report.learned_page import render
 
     with Steps() as steps:
@@ -127,7 +116,7 @@ def page(learned: Learned, output: Output, work: Work, **asked: Any) -> str:
             findings = examine(
                 learned, draws=output.draws, rng=output.seed, notice=steps.begin, executor=executor, **asked
             )
-        steps.begin("page")
+        steps.begin("Drawing and writing the report")
         return render(findings, suppress_below=output.suppress_below, manifest={"seed": output.seed})
 
 

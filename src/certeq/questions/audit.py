@@ -33,6 +33,7 @@ from certeq.learning.learned import Learned
 from certeq.learning.rules import Rules
 from certeq.model import weights
 from certeq.model.kernel import MASS_TOLERANCE
+from certeq.questions.asking import Question
 from certeq.questions.words import advised, listed, name
 
 AUDITED = "discount"
@@ -352,3 +353,12 @@ def _equivalence(case: Case, planning_discount: float, lower: Integers) -> Equiv
     endings = 0 if counts.ended is None else int(counts.ended.sum())
     whole_rows = bool((mass[model.allowed] >= 1 - MASS_TOLERANCE).all())
     return Equivalence(endings, whole_rows and endings == 0, np.flatnonzero(blend != lower))
+
+
+ASKED = Question(
+    "audit",
+    lambda asking: audit(asking.learned, asking.planning_discount),
+    doing="Auditing a planning discount",
+    plans=9,
+    sparse=True,
+)

@@ -38,11 +38,13 @@ from certeq.base.errors import InputError
 from certeq.learning.learned import Learned
 from certeq.model.kernel import Rows
 from certeq.planners import solve
+from certeq.questions.asking import Asking, Question, check_draws
 from certeq.questions.draws import Draws, draw_models
 from certeq.questions.posterior import start_of
 from certeq.questions.reward_posterior import RewardPosterior
 from certeq.questions.words import name
 
+DRAWS = 40  # from the posterior, in a report
 GROUPS = 10  # of draws, left out one at a time to tell the Monte Carlo error
 EDGES = np.linspace(-4, 4, 31)  # in standard deviations, of the parts that an observed reward is averaged over
 WORK = 2e9  # draws times policies times states cubed that are worth the wait
@@ -298,3 +300,11 @@ def _gain(tables: _Tables, models: _Models, allowed: Booleans) -> tuple[Floats, 
         found[s] = changing - staying
     best = float(value.max())
     return np.where(found > ROUNDING * abs(best), found, 0.0), best
+
+
+def _ask(asking: Asking) -> Ranking:
+    check_draws(asking.draws)
+    return collect_next(asking.learned, draws=DRAWS, rng=asking.rng)
+
+
+ASKED = Question("collect", _ask, doing="Asking what to collect next", plans=6 * DRAWS)

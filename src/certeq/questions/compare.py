@@ -32,7 +32,8 @@ from certeq.learning.case import Case
 from certeq.learning.equivalence import Model
 from certeq.learning.learned import Learned, asked
 from certeq.model.evidence import Evidence, chances, draw_magnitudes
-from certeq.questions.comparison import RECORDED, Comparison, Entry
+from certeq.questions.asking import RECORDED
+from certeq.questions.comparison import Comparison, Entry
 from certeq.questions.episodes import behavior
 from certeq.questions.posterior import Posterior, posterior
 from certeq.regularizers import ALIKE, DEFAULT, REGULARIZERS, needs_of, settings_of

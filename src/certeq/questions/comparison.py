@@ -13,10 +13,10 @@ from certeq.base.display import told
 from certeq.base.errors import unknown
 from certeq.base.texts import finite
 from certeq.model.candidates import NAMES as TARGETS
+from certeq.questions.asking import RECORDED
 from certeq.questions.posterior import Posterior
 from certeq.regularizers import DEFAULT
 
-RECORDED = "what was recorded"
 SLIGHT = 1e-3  # of log probability per transition: not worth a word
 
 

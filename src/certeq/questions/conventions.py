@@ -12,6 +12,7 @@ from certeq.base.arrays import Integers
 from certeq.base.display import several, told
 from certeq.learning.learned import Learned, asked
 from certeq.model.unvisited import CONVENTIONS
+from certeq.questions.asking import Question
 from certeq.questions.words import advised, listed
 
 
@@ -80,3 +81,12 @@ def compare_conventions(learned: Learned) -> Conventions:
     policies = {name: case.ruled(unvisited=name).advise().policy for name in CONVENTIONS}
     thin = int((data.counts.visits < rules.min_visits).sum())
     return Conventions(rules.unvisited, policies, thin, data.state_names, data.action_names)
+
+
+ASKED = Question(
+    "conventions",
+    lambda asking: compare_conventions(asking.learned),
+    doing="Planning under other conventions",
+    plans=6,
+    sparse=True,
+)

@@ -39,13 +39,16 @@ from certeq.data.sums import Sums
 from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
 from certeq.planners import FinitePlan
-from certeq.questions.path import Path, follow
+from certeq.questions.asking import WORK, Asking, Question, effort
+from certeq.questions.path import ROUGHLY, Path, follow, path
 from certeq.questions.words import advised, listed, name
 
 OUTCOMES = ("state", "anywhere")
 CAP = 10_000
 SOON = 7  # so many powers of two are tried before the cap is
 FEW = 3
+MOST, EACH = 60, 25  # states that a report asks, and about so many plans for each
+UP_TO = 100  # contrary observations, where a report stops counting
 ROOM = 8_000_000  # numbers in the counts that are planned together
 
 
@@ -304,3 +307,16 @@ def _recount(counts: Counts, rows: Rows, times: Integers) -> Counts:
     transitions = np.repeat(counts.transitions[None], len(times), axis=0)
     transitions[variant[stays], rows.state[stays], rows.action[stays], rows.arrival[stays]] += times[stays]
     return Counts(transitions, ended)
+
+
+def _ask(asking: Asking) -> Fragility:
+    """Ask the most visited of the states that have something else to advise, as many as there is time for."""
+    learned = asking.learned
+    open_to = np.atleast_2d(learned.policy.runner_up()[0])[0] >= 0
+    order = np.argsort(-learned.policy.visits.sum(axis=1), kind="stable")
+    most = int(min(WORK / (EACH * effort(learned)), MOST))
+    along = path(learned, tolerance=ROUGHLY)
+    return fragility(learned, states=order[open_to[order]][:most].tolist(), cap=UP_TO, along=along)
+
+
+ASKED = Question("fragility", _ask, doing="Counting what would change the advice", plans=300)

@@ -23,9 +23,11 @@ from certeq.base.display import told
 from certeq.base.errors import InputError
 from certeq.base.texts import finite
 from certeq.data.batch import Batch
+from certeq.questions.asking import ADVICE, Asking, Question
 from certeq.questions.estimators import METHODS, effective_size, estimates
 from certeq.questions.log import Log, read_log
 
+AGAIN = 200  # times that the episodes are drawn again for the intervals of a report
 FEW = 10.0  # episodes in effect, below which no estimate that weighs episodes is to be trusted
 UNWATCHED = 0.01  # share of the time after watching stopped, above which importance sampling is of something else
 UNTRIED = 0.05  # share of the policy's decisions that nobody took, above which no estimate can tell
@@ -275,3 +277,20 @@ def _compared(found: OffPolicy) -> list[str]:
 
 def _shown(estimates: list[Estimate]) -> str:
     return ", ".join(f"{e.words} ({e.low:.4g} to {e.high:.4g})" for e in estimates)
+
+
+def _ask(asking: Asking) -> OffPolicy:
+    learned, model = asking.learned, asking.found.get("posterior")
+    return off_policy(
+        learned.case.data.rows("This part values the advice by whole episodes"),
+        learned.policy.actions,
+        learned.rules.discount,
+        reward=None if learned.rewards is not None else learned.table,
+        horizon=learned.rules.horizon,
+        model_value=None if model is None else model.interval(ADVICE),
+        bootstrap=AGAIN,
+        rng=asking.rng,
+    )
+
+
+ASKED = Question("off_policy", _ask, doing="Estimating values from the episodes alone", after=("posterior",))

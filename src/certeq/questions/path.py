@@ -30,12 +30,14 @@ from certeq.base.errors import InputError, unknown
 from certeq.base.texts import finite
 from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
+from certeq.questions.asking import Question
 from certeq.questions.words import advised, listed
 from certeq.regularizers import settings_of
 
 ALONG = {"strength": "uniform_prior", "planning_discount": "discount"}  # what moves -> the regularizer unless said
 POINTS = 65
 TOLERANCE = 1e-10
+ROUGHLY = 1e-6  # tolerance in a report
 FINEST = 1e-5  # of the range: no point is added to look for a pair of flips in a narrower interval
 SMOOTH = 0.01  # of the range: in a narrower interval with one flip, the gap between two actions is extrapolated to it
 CLOSE = 64  # and the next points are so much closer to each side of it than the interval is wide
@@ -315,3 +317,11 @@ def _meetings(values: Floats, policies: Integers, lead: Floats, finest: float) -
     rows = np.flatnonzero(np.isfinite(depth.min(axis=1)))
     share = step.reshape(len(width) - 2, -1)[rows, worst[rows]] / width[1:-1][rows]
     return np.asarray(values[1:-2][rows] + np.clip(share, 0.1, 0.9) * width[1:-1][rows])
+
+
+ASKED = Question(
+    "path",
+    lambda asking: path(asking.learned, "planning_discount", tolerance=ROUGHLY),
+    doing="Following the advice along planning discounts",
+    plans=250,
+)

@@ -32,9 +32,10 @@ from certeq.planners import compiled, solve
 from certeq.planners.backup import tied
 from certeq.planners.episodic import check_ends
 from certeq.planners.problem import Problem
+from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, affordable_draws
 from certeq.questions.chains import as_problem, follow, read_policy, value_chains
 from certeq.questions.draws import Draws, draw_models
-from certeq.questions.episodes import starts
+from certeq.questions.episodes import behavior, starts
 
 LEVEL = 0.9
 REMEDY = "Models drawn from the posterior must end as well: set a horizon"
@@ -319,3 +320,25 @@ def start_of(model: Model, batch: Batch | None, start: ArrayLike | None) -> Floa
     if chance.shape != (S,) or abs(chance.sum() - 1) > 1e-9:
         raise InputError(f"start needs {S} probabilities that sum to 1; got {chance.shape}, sum {chance.sum():g}.")
     return chance
+
+
+def _ask(asking: Asking) -> Posterior:
+    learned, plain = asking.learned, asking.found.get("plain")
+    policies: dict[str, Any] = {ADVICE: learned.policy.actions, RECORDED: behavior(learned.counts)}
+    if learned.rules.regularizer != "none" and plain is not None:
+        policies[PLAIN] = plain
+    return posterior(
+        learned.model,
+        learned.table,
+        learned.rules.discount,
+        policies,
+        rewards=learned.rewards,
+        batch=learned.batch,
+        draws=affordable_draws(learned, asking.draws),
+        rng=asking.rng,
+        horizon=learned.rules.horizon,
+        executor=asking.executor,
+    )
+
+
+ASKED = Question("posterior", _ask, doing="Drawing models from the posterior", after=("plain",))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.questions.comparison import RECORDED, Comparison
+from certeq.questions.asking import RECORDED
+from certeq.questions.comparison import Comparison
 from certeq.report import drawing as pictures
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import certeq
 from certeq.base.arrays import whole
 from certeq.base.display import harmless, number, several, shorten
-from certeq.questions.findings import ADVICE, Findings
+from certeq.questions.asking import ADVICE
+from certeq.questions.findings import Findings
 from certeq.report import comparing as comparison
 from certeq.report import curves, embed, html, maps, tell
 from certeq.report import drawing as pictures
@@ -49,7 +50,7 @@ def render(
     Parameters
     ----------
     findings
-        What `certeq.questions.findings.examine` gathered; parts that are missing are left out, with the reason.
+        What `certeq.examine` gathered; parts that are missing are left out, with the reason.
     title
         A heading; says in how many states there is advice unless given.
     suppress_below
@@ -88,6 +89,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "reasons", list(tell.reasons(findings))
     yield "regularization", list(tell.regularization(findings))
     yield "missing", missing
+    yield "told", {name: _harmless(part.lines()) for name, part in findings.found.items() if hasattr(part, "lines")}
     yield "audit", None if "audit" in missing else _of(findings.audit, lambda found: _harmless(found.lines()))
     yield "planning_discount", _of(findings.audit, lambda found: found.planning_discount)
     yield "posterior", findings.posterior

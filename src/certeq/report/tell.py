@@ -8,7 +8,8 @@ import numpy as np
 
 from certeq.base.display import number, several, shorten
 from certeq.learning.learned import FEW
-from certeq.questions.findings import ADVICE, PLAIN, RECORDED, Findings
+from certeq.questions.asking import ADVICE, PLAIN, RECORDED
+from certeq.questions.findings import Findings
 from certeq.report.listing import percent
 
 LABEL = 60  # characters of a label in a sentence

@@ -1,0 +1,77 @@
+"""Asking: what a question of the report is, what it may look at, and how much work it may be.
+
+A module of this room that answers a question of the report ends with ``ASKED``, a `Question`. `examine` finds it there,
+and the report's template shows what it found: a section is a question and a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from certeq.base.arrays import Rng
+from certeq.base.errors import InputError
+from certeq.learning.learned import Learned
+
+ADVICE, RECORDED, PLAIN = "the advice", "what was recorded", "without regularization"  # policies that are valued
+WORK = 5e10  # plans times the effort of each that a part of a report may take: about ten seconds
+SPARSE = 500_000  # pairs of a sparse model, above which it is planned in once
+DRAWS, FEWEST = 1000, 40  # models drawn from the posterior where that is not much work, and at least
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What a question may look at."""
+
+    learned: Learned
+    draws: int | None  # models to draw from the posterior; None for as many as there is time for
+    rng: Rng
+    planning_discount: float  # the one that is audited
+    executor: Executor | None  # where models are drawn
+    found: Mapping[str, Any]  # answers so far
+
+
+class Question(NamedTuple):
+    """A question of the report."""
+
+    name: str  # of the part of the findings
+    ask: Callable[[Asking], Any]  # an answer, or an InputError that says why there is none
+    doing: str  # in words, for whoever waits
+    plans: int = 0  # about so many plans are made
+    sparse: bool = False  # whether sparse models are planned in without writing their rows out
+    after: tuple[str, ...] = ()  # questions whose answers it looks at
+
+
+def effort(learned: Learned) -> float:
+    """About how many steps of arithmetic one plan takes: a linear system of S equations, and S * A rows."""
+    S, A = learned.policy.visits.shape
+    return float(S * S * (S + 30 * A))
+
+
+def check_work(learned: Learned, question: Question) -> None:
+    """Raise if a question would take much longer than somebody waits for a report."""
+    S, A = learned.policy.visits.shape
+    sparse = learned.counts.sparse and question.sparse
+    if S * A > SPARSE if sparse else question.plans * effort(learned) > WORK:
+        raise InputError(f"For {S:,} states and {A:,} actions this takes too long for a report; ask for it by itself.")
+
+
+def check_draws(draws: int | None) -> None:
+    """Raise if nothing is to be drawn from the posterior."""
+    if draws == 0:
+        raise InputError("No draws from the posterior were asked for.")
+
+
+def affordable_draws(learned: Learned, draws: int | None) -> int:
+    """How many models to draw."""
+    check_draws(draws)
+    affordable = min(DRAWS, int(WORK / effort(learned))) if draws is None else draws
+    if draws is None and affordable < FEWEST:
+        S, A = learned.policy.visits.shape
+        raise InputError(
+            f"Drawing models of {S:,} states and {A:,} actions from the posterior takes long, so it is only done where "
+            "the number of draws is said (draws=, --draws)."
+        )
+    return affordable

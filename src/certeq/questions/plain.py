@@ -1,0 +1,11 @@
+"""Plain: what would be advised without regularization."""
+
+from __future__ import annotations
+
+from certeq.questions.asking import Question
+
+ASKED = Question(
+    "plain",
+    lambda asking: asking.learned.case.under("none").advise().policy,
+    doing="Planning without regularization",
+)
