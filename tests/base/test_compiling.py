@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import hashlib
 import numpy as np
@@ -35,6 +37,7 @@ tell("a sparse plan", solve(mixed, rng.random((S, 3)), 0.99).values)
 """
 
 
+@pytest.mark.slow
 def test_who_compiles_and_who_loads_find_the_same_numbers(tmp_path):
     """They did not while the compiler was free to reorder sums, which it did differently for what it had inlined."""
     place = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}

@@ -50,6 +50,7 @@ def test_the_same_seed_writes_the_same_files(rows, tmp_path):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_other_processes_write_the_same_files(rows, tmp_path):
     for name, workers in (("one", 1), ("two", 2)):
         assert run(rows, *FEW, "--no-report", "--workers", workers, "--out", tmp_path / name).exit_code == 0

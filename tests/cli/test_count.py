@@ -41,6 +41,7 @@ def test_a_folder_becomes_a_file_of_counts(certeq, folder, tmp_path):
     assert np.array_equal(tallied.counts.ended, tally(batch).ended)
 
 
+@pytest.mark.slow
 def test_local_processes_write_the_same_file(certeq, folder, tmp_path):
     assert certeq("count", "rows", "-o", "one.npz").code == 0
     assert certeq("count", "rows", "-o", "two.npz", "--workers", "2").code == 0

@@ -158,7 +158,9 @@ def test_counts_cannot_be_compared_and_the_reason_is_told(refused, counted):
 # ---- a folder ----
 
 
-@pytest.mark.parametrize("more", [(), ("--workers", "2")], ids=["threads", "processes"])
+@pytest.mark.parametrize(
+    "more", [(), pytest.param(("--workers", "2"), marks=pytest.mark.slow)], ids=["threads", "processes"]
+)
 def test_a_folder_is_learned_from_as_its_counts_are(certeq, counted, more):
     assert certeq("learn", counted, "--out", "one").code == 0
     done = certeq("learn", "rows", *more, "--out", "two")
@@ -196,6 +198,7 @@ def test_an_option_about_order_is_refused_by_name_where_rows_are_counted(refused
     assert refused("learn", folder, option, value).startswith(f"Error: {option} cannot be used: rows are counted")
 
 
+@pytest.mark.slow
 def test_a_report_is_the_same_whoever_draws_its_models(certeq, counted, monkeypatch):
     monkeypatch.setattr(draws_room, "BLOCK", 10 * 24)  # ten models of 3 states and 2 actions, which may end
     for out, workers in (("one", 1), ("two", 2)):
@@ -241,6 +244,7 @@ def best_on_the_ring(discount, S=1500):
 LONG = ("--discount", "0.99998", "--regularizer", "none")
 
 
+@pytest.mark.slow
 def test_a_long_plan_that_is_interrupted_leaves_what_it_has_and_its_bound(tmp_path):
     (tmp_path / "rows").mkdir()
     ring(tmp_path / "rows" / "ring.parquet")

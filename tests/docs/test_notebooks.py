@@ -29,11 +29,13 @@ def test_every_notebook_has_a_page_and_small_settings():
     assert set(SMALL) == {script.stem for script in make_notebooks.SCRIPTS}
 
 
+@pytest.mark.slow
 def test_all_cells_run_and_draw(ran):
     assert len(values(ran["paper_in_15_minutes"], "savefig")) == 1
     assert len(values(ran["clinical_data"], "savefig")) == 4
 
 
+@pytest.mark.slow
 def test_the_walk_through_the_paper_finds_what_it_says(ran):
     words = said(ran["paper_in_15_minutes"])
     assert "difference:     [171.896653 171.896653" in words
@@ -45,6 +47,7 @@ def test_the_walk_through_the_paper_finds_what_it_says(ran):
     assert few["evidence"][0] < 0.8 * min(few["uniform_prior"])
 
 
+@pytest.mark.slow
 def test_the_trials_policy_helps_new_patients(ran):
     words = said(ran["clinical_data"])
     rows = [line.split() for line in words.splitlines() if "±" in line]

@@ -55,6 +55,7 @@ def make_files():
         rows.write_parquet(f"folder-of-parquet/{name}.parquet")
 
 
+@pytest.mark.slow
 def test_everything_in_the_readme_runs_and_leaves_what_it_says(tmp_path, monkeypatch):
     with docs_runs.workplace(tmp_path, monkeypatch):
         make_files()
@@ -76,7 +77,7 @@ def test_no_command_of_the_readme_hides_in_an_indented_block():
 
 def test_the_readme_shows_the_two_commands_a_report_and_a_figure():
     assert "\npip install uv && uv run certeq learn\n" in README
-    assert "\npip install uv && uv run pytest\n" in README
+    assert "\npip install uv && uv run --group test pytest\n" in README
     assert re.findall(r"!\[.+\]\((.+)\)", README) == [
         "docs/images/report.png",
         "docs/reproduction/loss_by_strength.svg",

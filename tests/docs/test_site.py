@@ -13,6 +13,7 @@ import docs_pages
 import pytest
 
 pytest.importorskip("zensical", reason="the site is built with zensical, of the group docs")
+pytestmark = pytest.mark.slow
 
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
 ELSEWHERE = re.compile(r"^(\w+:)?//")

@@ -24,6 +24,7 @@ NOT_RUN = {  # which snippets of which page are not run, and why; the options of
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=docs_pages.name_of)
 def test_every_snippet_runs_and_says_what_the_page_says(page, tmp_path, monkeypatch):
     with docs_runs.workplace(tmp_path, monkeypatch):

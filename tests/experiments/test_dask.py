@@ -27,6 +27,7 @@ def cluster(tmp_path_factory):
         yield found
 
 
+@pytest.mark.slow
 def test_figures_on_a_cluster_have_the_tables_of_a_serial_run(cluster, tmp_path):
     """Figures that compile nothing, which would take each worker longer than all the rest."""
     address, _ = cluster
@@ -38,6 +39,7 @@ def test_figures_on_a_cluster_have_the_tables_of_a_serial_run(cluster, tmp_path)
         assert_frame_equal(there, here)
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed_in_mid_run_and_the_table_is_that_of_a_serial_run(cluster, tmp_path):
     address, (first, second) = cluster
     cells = plain_cells.cells(20, seconds=0.1)

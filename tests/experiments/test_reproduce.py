@@ -75,6 +75,7 @@ def everything(tmp_path_factory):
     return SimpleNamespace(out=out, said=ran.stdout, verdicts=json.loads((out / "verdicts.json").read_text("utf-8")))
 
 
+@pytest.mark.slow
 def test_every_figure_has_its_files(everything):
     for name in FIGURES:
         there = {path.name for path in (everything.out / name).iterdir()}
@@ -84,6 +85,7 @@ def test_every_figure_has_its_files(everything):
         assert b"<svg" in (everything.out / name / "picture.svg").read_bytes()[:1000]
 
 
+@pytest.mark.slow
 def test_every_figure_has_verdicts_that_say_what_was_measured(everything):
     assert [record["figure"] for record in everything.verdicts["figures"]] == list(FIGURES)
     for record in everything.verdicts["figures"]:
@@ -98,6 +100,7 @@ def test_every_figure_has_verdicts_that_say_what_was_measured(everything):
     assert sum(counts.values()) == sum(len(record["verdicts"]) for record in everything.verdicts["figures"])
 
 
+@pytest.mark.slow
 def test_the_table_on_disk_gives_the_same_verdicts_again(everything):
     for record in everything.verdicts["figures"]:
         table = pl.read_parquet(everything.out / record["figure"] / "table.parquet")
@@ -106,12 +109,14 @@ def test_the_table_on_disk_gives_the_same_verdicts_again(everything):
         assert len(table) == record["rows"]
 
 
+@pytest.mark.slow
 def test_a_picture_is_the_same_bytes_every_time(everything):
     table = pl.read_parquet(everything.out / "heat_map" / "table.parquet")
     again = pictures.to_svg(figure("heat_map").draw(table))
     assert again == (everything.out / "heat_map" / "picture.svg").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_else_and_allows_nothing_else(everything):
     text = (everything.out / "index.html").read_text("utf-8")
     tags = Tags(text)
@@ -129,6 +134,7 @@ def test_the_page_needs_nothing_else_and_allows_nothing_else(everything):
     assert set(re.findall(r"https?://[^\s\"'<]+", text)) == set()
 
 
+@pytest.mark.slow
 def test_the_page_has_every_claim_and_every_verdict_in_words(everything):
     text = (everything.out / "index.html").read_text("utf-8")
     for outcome, number in everything.verdicts["counts"].items():
@@ -138,6 +144,7 @@ def test_the_page_has_every_claim_and_every_verdict_in_words(everything):
         assert f'<section id="{name}">' in text
 
 
+@pytest.mark.slow
 def test_the_terminal_gets_counts_lines_and_the_place(everything):
     assert re.search(r"\d+ verdicts: \d+ hold, ", everything.said)
     assert f"Written: {everything.out / 'index.html'}" in everything.said
@@ -145,6 +152,7 @@ def test_the_terminal_gets_counts_lines_and_the_place(everything):
         assert re.search(rf"^{name}: .*\(.* s\)$", everything.said, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_nothing_written_says_whose_machine_it_was(everything):
     for path in everything.out.rglob("*"):
         if path.suffix in (".json", ".html", ".csv", ".svg"):
@@ -233,6 +241,7 @@ def test_results_of_another_order_are_refused_unless_forced(small, change, messa
     assert table_of(small.out) != before
 
 
+@pytest.mark.slow
 def test_one_process_and_two_write_the_same_table(small, tmp_path):
     two = driver.Order(("equal_counts",), tmp_path / "two", data_sets=20, seed=1)
     driver.reproduce(two, Silence(), workers=2)

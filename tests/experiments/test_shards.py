@@ -73,6 +73,7 @@ def test_the_table_has_all_cells_in_order(whole):
     assert whole["loss"].n_unique() == len(whole)  # every cell has a stream of its own
 
 
+@pytest.mark.slow
 def test_killed_at_any_write_it_resumes_to_the_same_bytes(whole, tmp_path):
     """14 renames make a run: the manifest, a shard and its label for each of 6 cells, the manifest again."""
     folder = tmp_path / "killed"
@@ -85,6 +86,7 @@ def test_killed_at_any_write_it_resumes_to_the_same_bytes(whole, tmp_path):
     assert not list(folder.glob(".*"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks processes up in /proc")
 def test_killed_with_two_workers_it_resumes_and_leaves_no_process_behind(whole, tmp_path):
     folder, trace = tmp_path / "killed", tmp_path / "trace"
@@ -106,6 +108,7 @@ def alive(process):
         return False
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_table_as_one(whole, tmp_path):
     with places.executor(2) as executor:
         table = shards.run(plain_cells.work, plain_cells.cells(), tmp_path / "two", seed=5, executor=executor)
@@ -181,7 +184,7 @@ def test_a_damaged_shard_is_done_again(whole, tmp_path, damage):
     assert bytes_of(tmp_path / "whole") == before
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_cell_that_fails_is_named_and_loses_no_other(whole, tmp_path, workers):
     with places.executor(workers) as executor, pytest.raises(shards.Unfinished) as raised:
         shards.run(plain_cells.work_with_trouble, plain_cells.cells(), tmp_path / "f", seed=5, executor=executor)
@@ -192,6 +195,7 @@ def test_a_cell_that_fails_is_named_and_loses_no_other(whole, tmp_path, workers)
     assert_frame_equal(shards.run(plain_cells.work, plain_cells.cells(), tmp_path / "f", seed=5), whole)
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_told_and_the_rest_goes_on_later(whole, tmp_path):
     with places.executor(2) as executor:
         for _ in range(2):  # the second time the executor is known to be broken from the start

@@ -197,17 +197,6 @@ def test_worlds_that_mix_fast_or_slowly_or_never_are_solved(world, gamma):
     check_promises(found, world, gamma)
 
 
-def test_another_library_finds_the_same():
-    quantecon = pytest.importorskip("quantecon")
-    rows, reward = garnet(2000, near=20)
-    states, actions = np.divmod(np.arange(6000), 3)
-    peer = quantecon.markov.DiscreteDP(reward.ravel(), sp.csr_matrix(rows.matrix), 0.99, states, actions)
-    theirs = peer.solve(method="modified_policy_iteration", epsilon=1e-8)
-    ours = solve(rows, reward, 0.99, engine="numba")
-    np.testing.assert_array_equal(ours.policy, theirs.sigma)
-    np.testing.assert_allclose(ours.values, theirs.v, atol=2e-8)
-
-
 def test_a_uniform_blend_plans_as_a_lower_discount_does():
     """Theorem 1, at a size where the blended rows could hardly be written out."""
     rows, reward = garnet(8_000, near=50)

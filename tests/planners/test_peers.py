@@ -1,14 +1,18 @@
-"""Other people's planners find the same values: QuantEcon's DiscreteDP and pymdptoolbox."""
+"""Other people's planners find the same values: QuantEcon's DiscreteDP and pymdptoolbox.
+
+QuantEcon compiles itself when it is first imported. Two processes that do so at once leave a cache that makes every
+later import abort, so only tests of this file import it, and one worker runs them all.
+"""
 
 from functools import cache
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from gymnasium.envs.toy_text import CliffWalkingEnv, FrozenLakeEnv, TaxiEnv
 from mdptoolbox.mdp import PolicyIteration
-from quantecon.markov import DiscreteDP
 
-from certeq import solve
+from certeq import SparseRows, solve
 from certeq.planners import METHODS
 from certeq.worlds.table import from_table
 from strategies import random_model
@@ -32,6 +36,8 @@ def with_terminal_state(T, R):
 
 
 def quantecon_plan(T, R):
+    from quantecon.markov import DiscreteDP
+
     result = DiscreteDP(R, T, GAMMA).solve(method="policy_iteration")
     return result.v[:-1], result.sigma[:-1]
 
@@ -58,7 +64,7 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("peer", [quantecon_plan, mdptoolbox_plan])
+@pytest.mark.parametrize("peer", [pytest.param(quantecon_plan, marks=pytest.mark.slow), mdptoolbox_plan])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_peer_finds_the_same_values_and_a_policy_that_is_best_here_too(peer, problem):
     make, arguments = PROBLEMS[problem]
@@ -68,6 +74,22 @@ def test_a_peer_finds_the_same_values_and_a_policy_that_is_best_here_too(peer, p
     scale = np.abs(values).max()
     np.testing.assert_allclose(found.values, values, atol=1e-9 * scale)
     assert found.tied[np.arange(len(T)), policy].all()
+
+
+@pytest.mark.slow
+def test_a_peer_finds_the_same_plan_of_many_states():
+    from quantecon.markov import DiscreteDP
+
+    S, A, K, rng = 2000, 3, 5, np.random.default_rng(0)
+    columns = (np.arange(S * A)[:, None] // A + rng.integers(-20, 21, size=(S * A, K))) % S
+    chances, starts = rng.dirichlet(np.ones(K), size=S * A), np.arange(0, S * A * K + 1, K)
+    matrix = sp.csr_array((chances.ravel(), columns.ravel(), starts), shape=(S * A, S))
+    reward, (states, actions) = rng.random((S, A)), np.divmod(np.arange(S * A), A)
+    peer = DiscreteDP(reward.ravel(), sp.csr_matrix(matrix), 0.99, states, actions)
+    theirs = peer.solve(method="modified_policy_iteration", epsilon=1e-8)
+    ours = solve(SparseRows(matrix, S, A), reward, 0.99, engine="numba")
+    np.testing.assert_array_equal(ours.policy, theirs.sigma)
+    np.testing.assert_allclose(ours.values, theirs.v, atol=2e-8)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

@@ -39,6 +39,7 @@ def advice(learned):
     return {"advice": learned.policy.actions}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [{}, {"reward_by": "next_state"}, {"horizon": 3}], ids=str)
 def test_models_are_drawn_alike_here_and_in_other_processes(processes, monkeypatch, way):
     small_blocks(monkeypatch)
@@ -52,6 +53,7 @@ def test_models_are_drawn_alike_here_and_in_other_processes(processes, monkeypat
         same(found[0], other, "state_values", "claimed", "best", "advised_best")
 
 
+@pytest.mark.slow
 def test_models_of_a_real_file_are_drawn_alike_in_processes_of_their_own():
     learned = learn(read(examples.path()), discount=0.95)
     told = {"rewards": learned.rewards, "batch": learned.batch, "draws": 60}
@@ -61,6 +63,7 @@ def test_models_of_a_real_file_are_drawn_alike_in_processes_of_their_own():
     same(here, there, "state_values", "claimed", "best", "advised_best")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [{}, {"horizon": 2}, {"regularizer": "none", "reward_pool": "state"}], ids=str)
 def test_replicates_are_alike_here_and_in_other_processes(processes, monkeypatch, way):
     small_blocks(monkeypatch)
@@ -69,6 +72,7 @@ def test_replicates_are_alike_here_and_in_other_processes(processes, monkeypatch
     same(here, there, "policies", "values")
 
 
+@pytest.mark.slow
 def test_a_comparison_is_alike_here_and_in_other_processes(processes):
     learned = learn(logged(5, episodes=20), discount=0.9)
     heard = {None: [], processes: []}
@@ -80,6 +84,7 @@ def test_a_comparison_is_alike_here_and_in_other_processes(processes):
     assert heard[None].count("Choosing a strength for uniform_blend") == 1  # discount gets the same
 
 
+@pytest.mark.slow
 def test_a_report_asks_the_same_wherever_models_are_drawn(processes, monkeypatch):
     small_blocks(monkeypatch)
     learned = learn(logged(6), discount=0.9)
@@ -87,6 +92,7 @@ def test_a_report_asks_the_same_wherever_models_are_drawn(processes, monkeypatch
     same(here.posterior, there.posterior, "state_values", "best")
 
 
+@pytest.mark.slow
 def test_trouble_in_another_process_is_told_as_here(processes):
     around = Batch([0, 1, 0, 1], [0] * 4, [1, -1, 1, 0], 2, 1, reward=[0.0] * 4, episode=[0, 0, 1, 1])
     learned = learn(around, discount=1.0, regularizer="none")

@@ -10,6 +10,8 @@ from certeq.questions.examine import examine
 from certeq.questions.findings import Findings
 from certeq.report.learned_page import STEPS, render
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = (0, 7, 25, 40, 55, 70, 82, 90, 97, 100)  # steps of the slider
 
 # ---- what is learned, in many ways ----

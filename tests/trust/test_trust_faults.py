@@ -16,10 +16,12 @@ from trust import faults, killing
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits")
 
 
+@pytest.mark.slow
 def test_a_quota_on_files_is_told_and_the_old_rows_stay(tmp_path):
     assert faults.small_files(tmp_path, "simulate") == ""
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_the_old_rows_stay(tmp_path):
     found = faults.full_disk(tmp_path, "simulate")
     if found is None:
@@ -27,6 +29,7 @@ def test_a_full_disk_is_told_and_the_old_rows_stay(tmp_path):
     assert found == ""
 
 
+@pytest.mark.slow
 def test_a_folder_that_takes_no_files_is_told_before_any_work(tmp_path):
     found = faults.closed_folder(tmp_path, "simulate")
     if found is None:
@@ -34,6 +37,7 @@ def test_a_folder_that_takes_no_files_is_told_before_any_work(tmp_path):
     assert found == ""
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_program_is_still_loading_shows_no_traceback(tmp_path):
     """The signal comes as soon as a first module of certeq is imported."""
     code = (
@@ -52,6 +56,7 @@ def test_ctrl_c_while_the_program_is_still_loading_shows_no_traceback(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_a_random_moment_stops_in_words(tmp_path):
     faults.fill(tmp_path / "out")
     rng = np.random.default_rng(0)
@@ -59,6 +64,7 @@ def test_ctrl_c_at_a_random_moment_stops_in_words(tmp_path):
     assert [wrong for _, wrong in found] == ["", ""]
 
 
+@pytest.mark.slow
 def test_no_memory_at_all_is_told(tmp_path):
     done = certeq("simulate", "river_swim", "--setting", "n_states=20000", cwd=tmp_path, memory=2 << 30)
     assert done.code in (1, 2)

@@ -32,6 +32,7 @@ def tried():
     return {attempt.name: attempt for attempt in attempts(name for name in CASES if name not in HEAVY)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name not in HEAVY])
 def test_it_is_refused_in_one_paragraph_and_leaves_nothing(tried, name):
     found = tried[name]

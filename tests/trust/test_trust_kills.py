@@ -55,6 +55,7 @@ def kills(folder, names):
         yield visible(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 def test_killed_before_any_change_on_disk_a_set_of_files_is_old_or_new_or_signed_and_then_finished(tmp_path):
     folder = tmp_path / "out"
@@ -76,6 +77,7 @@ def test_killed_before_any_change_on_disk_a_set_of_files_is_old_or_new_or_signed
     assert len(found) >= 10
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 def test_a_single_file_is_old_or_new_and_needs_no_sign(tmp_path):
     folder = tmp_path / "out"
@@ -130,6 +132,7 @@ def test_a_trap_that_somebody_else_laid_in_a_shared_folder_is_left_alone(tmp_pat
     assert visible(tmp_path / "out") == OLD
 
 
+@pytest.mark.slow
 def test_two_runs_that_write_the_same_set_at_once_leave_one_of_the_two(tmp_path):
     """Each of four processes writes three files that say which process it was; the three must agree in the end."""
     code = """
@@ -178,6 +181,7 @@ def test_a_folder_that_could_not_be_filled_is_not_left_behind(tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 def test_a_verb_killed_at_random_leaves_nothing_torn(tmp_path):
     """Two kills here; `python -m trust` does many, of every verb, and before every change on disk."""
@@ -187,6 +191,7 @@ def test_a_verb_killed_at_random_leaves_nothing_torn(tmp_path):
     assert sum(tally.found.values()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 def test_counting_that_is_killed_goes_on_from_what_was_kept_to_the_same_bytes(tmp_path):
     resuming.prepare(tmp_path, files=8, n=2_000)
@@ -196,6 +201,7 @@ def test_counting_that_is_killed_goes_on_from_what_was_kept_to_the_same_bytes(tm
     assert tally.found["shares at hand after a kill"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 def test_a_bootstrap_that_is_killed_goes_on_from_what_was_kept_to_the_same_numbers(tmp_path):
     tally = resuming.kill_drawing(tmp_path, np.random.default_rng(0), 1)  # before change 68 on disk

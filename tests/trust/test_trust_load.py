@@ -10,6 +10,7 @@ from certeq.worlds import examples
 from trust import load
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_learning_again_and_again_takes_no_more_memory():
     """60 calls here, 1,000 in `python -m trust`; a copy of the table kept at each call would be 100 KB."""
@@ -25,6 +26,7 @@ def test_a_process_that_keeps_what_it_made_would_be_noticed():
     assert leaking.later() > 4_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are waited for as on Unix")
 def test_processes_that_apply_one_policy_at_once_write_the_same_bytes(tmp_path):
     learn(read(examples.path())).policy.save(tmp_path / "policy.json")

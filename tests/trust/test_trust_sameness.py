@@ -1,6 +1,7 @@
 """The same seed gives the same bytes, whatever the threads and the order of Python's sets."""
 
 import numpy as np
+import pytest
 
 from certeq.data.counting import count
 from trust import sameness
@@ -12,14 +13,17 @@ MIXED = {
 }
 
 
+@pytest.mark.slow
 def test_all_that_learn_writes_is_the_same_bytes_whatever_the_threads(tmp_path):
     assert sameness.differences("learn", tmp_path, MIXED) == []
 
 
+@pytest.mark.slow
 def test_simulated_rows_are_the_same_bytes_whatever_the_threads(tmp_path):
     assert sameness.differences("simulate", tmp_path, MIXED) == []
 
 
+@pytest.mark.slow
 def test_counts_and_sums_of_rewards_are_the_same_bytes_on_any_threads_and_processes(tmp_path):
     tried, wrong = sameness.unlike(sameness.ways_to_count(tmp_path))
     assert tried == 4
@@ -36,6 +40,7 @@ def test_counts_are_the_same_bytes_in_pieces_of_any_size_and_sums_of_rewards_but
         assert np.abs(a - b).max() < 1e-12 * np.abs(a).max()
 
 
+@pytest.mark.slow
 def test_a_bootstrap_is_the_same_bits_on_any_executor_and_in_any_blocks():
     tried, wrong = sameness.unlike(sameness.ways_to_draw())
     assert tried == 5

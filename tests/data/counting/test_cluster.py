@@ -26,6 +26,7 @@ def workers_of(address):
         return len(executor._client.scheduler_info(n_workers=-1)["workers"])
 
 
+@pytest.mark.slow
 def test_a_cluster_counts_bit_for_bit_what_threads_count(cluster, parquet, certeq_main, tmp_path):
     address, _ = cluster
     wait_for(lambda: workers_of(address) == 2, "both workers")
@@ -39,6 +40,7 @@ def test_a_cluster_counts_bit_for_bit_what_threads_count(cluster, parquet, certe
     assert Tallied.load(tmp_path / "counts.npz").to_bytes() == count(folder, **ROLES).to_bytes()
 
 
+@pytest.mark.slow
 def test_a_bad_row_is_named_as_it_is_here(cluster, parquet):
     address, _ = cluster
     frame = rows(500).with_columns(reward=np.where(np.arange(500) == 321, np.nan, 1.0))
@@ -47,6 +49,7 @@ def test_a_bad_row_is_named_as_it_is_here(cluster, parquet):
         count(folder, **ROLES, piece_rows=10, scheduler=address)
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed_half_way_and_the_counts_and_the_plan_are_the_same(cluster, parquet, tmp_path):
     address, (first, second) = cluster
     wait_for(lambda: workers_of(address) == 2, "both workers")

@@ -15,6 +15,8 @@ from certeq.questions.compare import compare
 from certeq.questions.draws import draw_models
 from clusters import two_workers, wait_for
 
+pytestmark = pytest.mark.slow
+
 STATES = ("--state", "ward,stage", "--next-state", "next_ward,next_stage")
 COLUMNS = (*STATES, "--action", "drug", "--reward", "reward", "--done", "done")
 RESULTS = ("policy.json", "policy.csv", "summary.json")

@@ -88,6 +88,7 @@ def test_stopped_anywhere_it_goes_on_with_what_is_missing_and_ends_with_the_same
     assert seen == []
 
 
+@pytest.mark.slow
 def test_other_workers_go_on_with_what_was_kept(parquet, tmp_path, counted, monkeypatch):
     folder = parquet(rows(600), "folder", files=2)
     counted(5)

@@ -7,7 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and peaks are told by Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="limits and peaks are told by Linux"),
+]
 
 MORE = 64 << 20  # bytes that may be added once everything is loaded and has been used once
 ROWS = 8_000_000  # of 32 bytes each, four times the limit
