@@ -25,7 +25,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import plain_cells
-from certeq import places
+from certeq.base import places
 from certeq.experiments import shards
 
 folder, fatal, workers = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
