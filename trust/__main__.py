@@ -1,7 +1,7 @@
 """``uv run --group test python -m trust`` runs all campaigns and writes docs/trust.md; with names, only those.
 
 What each campaign found is kept in certeq-out/trust.json, so that they can be run one by one; the page is made of all
-that is there.
+that is there. ``TRUST_SCALE=0.05`` in the environment runs a twentieth of each campaign that can be scaled.
 """
 
 from __future__ import annotations
@@ -16,35 +16,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 import certeq as package
 from trust import exact, faults, fuzzing, hostile, killing, load, resuming, sameness
+from trust.attacks import ATTACKS
 from trust.hostile.attempts import attempts
 from trust.launch import limit
+from trust.rows import SCALE, Row, words
 from trust.running import certeq
 
 ROOT = Path(__file__).parents[1]
 SAME = "in the end the same bytes; "
 KEPT, PAGE = ROOT / "certeq-out" / "trust.json", ROOT / "docs" / "trust.md"
-
-
-@dataclass
-class Row:
-    """One line of the table."""
-
-    what: str
-    tried: int
-    found: str
-    failures: list[str] = field(default_factory=list)
-
-
-def words(counts: dict[str, int]) -> str:
-    """Counts in words."""
-    return ", ".join(f"{number} {what}" for what, number in sorted(counts.items()) if number)
 
 
 def kills(folder: Path) -> Iterator[Row]:
@@ -217,6 +204,7 @@ CAMPAIGNS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "numbers": numbers,
     "same": same,
     "load": heavy_load,
+    **ATTACKS,
 }
 
 
@@ -245,6 +233,7 @@ def on() -> dict[str, str]:
         "system": platform.system(),
         "processor": platform.machine(),
         "cores": str(os.cpu_count()),
+        "scale": os.environ.get(SCALE, "1"),
     }
 
 
@@ -263,6 +252,7 @@ def page() -> str:
             lines.append(f"| {row['what']} | {row['tried']:,} | {row['found']} | {len(row['failures'])} |")
         used = kept[name]["on"]
         where = f"certeq {used['certeq']}, Python {used['python']}, {used['system']} on {used['cores']} cores"
+        where += f", at a scale of {used['scale']}" if used.get("scale", "1") != "1" else ""
         took = kept[name]["seconds"]
         lines += ["", f"`python -m trust {name}`, {f'{took:,} s, ' if took else ''}{where}.", ""]
         lines += [f"- failed: {failure[:300]}" for row in kept[name]["rows"] for failure in row["failures"][:5]]

@@ -13,7 +13,8 @@ import pytest
 from trust.running import hidden, visible
 
 from certeq import InputError
-from certeq.base.writing import PART, READY, STALE, check_free, settle, sweep, write_files
+from certeq.base.promises import promise
+from certeq.base.writing import PART, READY, STALE, Stage, check_free, settle, sweep, write_files
 from trust import killing, resuming
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +37,15 @@ def fill(folder, files):
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_bytes(content)
+
+
+def decide_and_die(folder, files):
+    """Leave what a run leaves that was killed after it had decided, and before it moved the first file."""
+    stage = Stage(folder)
+    for name, content in files.items():
+        stage.write(name, content)
+    stage.decide()
+    shutil.rmtree(stage.aside)
 
 
 def write_and_die(folder, change, names):
@@ -91,18 +101,70 @@ def test_a_single_file_is_old_or_new_and_needs_no_sign(tmp_path):
 
 def test_what_was_decided_comes_first_when_the_next_run_writes(tmp_path):
     fill(tmp_path, OLD)
-    fill(tmp_path / READY, {"a.json": b"newer a"})
+    decide_and_die(tmp_path, {"a.json": b"newer a", "c.html": b"newer c"})
     write_files({tmp_path / "b.csv": "newest b"}, force=True)
-    assert visible(tmp_path) == OLD | {"a.json": b"newer a", "b.csv": b"newest b"}
+    assert visible(tmp_path) == {"a.json": b"newer a", "b.csv": b"newest b", "c.html": b"newer c"}
     assert hidden(tmp_path) == []
 
 
 def test_an_earlier_run_is_finished_even_where_the_next_one_is_refused(tmp_path):
     fill(tmp_path, OLD)
-    fill(tmp_path / READY, {"a.json": b"newer a"})
+    decide_and_die(tmp_path, {"a.json": b"newer a", "c.html": b"newer c"})
     with pytest.raises(InputError, match="there already"):
         check_free([tmp_path / "a.json"], force=False)
+    assert visible(tmp_path) == OLD | {"a.json": b"newer a", "c.html": b"newer c"}
+
+
+def test_a_folder_that_no_run_of_this_user_promised_is_left_alone_and_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("certeq.base.writing.PATIENCE", 0.1)
+    fill(tmp_path, OLD | {"Makefile": b"mine"})
+    fill(tmp_path / READY, {"Makefile": b"evil", "a.json": b"evil"})
+    write_files({tmp_path / "b.csv": b"new b"}, force=True)
+    with pytest.raises(InputError, match="certeq-ready is there already, and no run of yours"):
+        check_free([tmp_path / "a.json", tmp_path / "c.html"], force=True)
+    with pytest.raises(InputError, match="Look at it, and remove it"):
+        write_files({tmp_path / name: content for name, content in NEW.items()}, force=True)
+    assert visible(tmp_path) == OLD | {"Makefile": b"mine", "b.csv": b"new b"}
+    assert visible(tmp_path / READY) == {"Makefile": b"evil", "a.json": b"evil"}
+
+
+def test_of_what_waits_only_what_was_promised_is_moved(tmp_path):
+    """A run was killed, and an archive was unpacked over what it left: only the run's own files, as it wrote them."""
+    fill(tmp_path, OLD)
+    decide_and_die(tmp_path, {"a.json": b"newer a", "c.html": b"newer c"})
+    (tmp_path / READY / "Makefile").write_bytes(b"evil")
+    (tmp_path / READY / "c.html").write_bytes(b"evil")
+    settle(tmp_path)
     assert visible(tmp_path) == OLD | {"a.json": b"newer a"}
+
+
+def test_a_promise_does_not_hold_for_another_folder_with_the_same_files(tmp_path):
+    """The bytes of an older run, planted after it was killed before it had decided, would roll results back."""
+    fill(tmp_path, OLD)
+    stage = Stage(tmp_path)
+    for name in ("a.json", "c.html"):
+        stage.write(name, b"older")
+    assert promise(tmp_path, stage.new) is not None
+    shutil.copytree(stage.new, tmp_path / READY)
+    settle(tmp_path)
+    assert visible(tmp_path) == OLD
+
+
+def test_without_a_place_of_ones_own_files_are_written_and_nothing_is_believed(tmp_path, monkeypatch):
+    monkeypatch.setattr("certeq.base.promises.private", lambda kind: None)
+    fill(tmp_path, OLD)
+    write_files({tmp_path / name: content for name, content in NEW.items()}, force=True)
+    assert visible(tmp_path) == OLD | NEW
+    decide_and_die(tmp_path, {"a.json": b"newer a", "c.html": b"newer c"})
+    settle(tmp_path)
+    assert visible(tmp_path) == OLD | NEW
+
+
+def test_a_link_that_leads_nowhere_is_in_the_way_like_a_file(tmp_path):
+    (tmp_path / "a.json").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="there already"):
+        write_files({tmp_path / "a.json": "new"})
+    assert (tmp_path / "a.json").is_symlink()
 
 
 def test_what_was_left_half_written_is_removed_once_it_is_old(tmp_path):
@@ -123,6 +185,7 @@ def test_a_trap_that_somebody_else_laid_in_a_shared_folder_is_left_alone(tmp_pat
     assert visible(tmp_path / "private") == {"letter": b"dear"}
     (tmp_path / "out" / READY).unlink()
     fill(tmp_path / "out" / READY, {"a.json": b"forged"})
+    monkeypatch.setattr("certeq.base.writing.PATIENCE", 0.1)
     mine = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
     settle(tmp_path / "out")

@@ -3,7 +3,8 @@
 Files of one run are first written, and flushed to the disk, in a hidden folder beside their places: killed so far, a
 run has changed nothing. One rename of that folder then decides that the new files hold, and they move to their places
 one by one. A run that is killed between two of these moves leaves the hidden folder `READY` behind as a sign; whatever
-certeq writes there next first finishes what was begun. A single file is moved in one step and needs no sign.
+certeq writes there next first finishes what was begun, if it was this user's own run that promised it (see `promises`).
+A single file is moved in one step and needs no sign.
 """
 
 from __future__ import annotations
@@ -13,18 +14,17 @@ import os
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from certeq.base.errors import InputError
-
-if TYPE_CHECKING:
-    pass
+from certeq.base.private import owned
+from certeq.base.promises import STALE, forget, fulfil, number, promise
 
 READY = ".certeq-ready"  # files that are whole and hold, on the way to their places
 PART = ".certeq-part-"  # how folders begin in which files are being written
-STALE = 3600.0  # seconds after which such a folder belongs to nobody any more
+PATIENCE = 3.0  # seconds for another run to be through with moving its files
 
 
 def check_free(paths: Iterable[Path], *, force: bool) -> None:
@@ -33,11 +33,23 @@ def check_free(paths: Iterable[Path], *, force: bool) -> None:
     for folder in {path.parent for path in places}:
         sweep(folder)
     _check_free(places, force=force)
-    for folder in {path.parent for path in places}:
+    for folder, number_of_files in Counter(path.parent for path in places).items():
         try:
             Stage(folder).withdraw()  # whether anything can be written there at all
         except OSError as error:
             raise _unwritable(folder, error) from None
+        if number_of_files > 1:
+            _wait(folder)
+
+
+def _wait(folder: Path) -> None:
+    """Let another run finish what it is putting in place; what no run has promised is in the way."""
+    until = time.monotonic() + PATIENCE
+    while os.path.lexists(folder / READY):
+        settle(folder)
+        if time.monotonic() > until:
+            raise _in_the_way(folder / READY)
+        time.sleep(0.01)
 
 
 def _check_free(paths: Iterable[Path], *, force: bool) -> None:
@@ -48,7 +60,7 @@ def _check_free(paths: Iterable[Path], *, force: bool) -> None:
                 raise InputError(
                     f"Could not write {path}: a folder of that name is there already. Choose another place."
                 )
-            if path.exists() and not force:
+            if os.path.lexists(path) and not force:
                 remedy = "Choose another place with --out, or overwrite with --force."
                 raise InputError(f"{path} is there already. {remedy}")
         except OSError as error:
@@ -56,32 +68,17 @@ def _check_free(paths: Iterable[Path], *, force: bool) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Finish what a killed run had begun to put in place."""
-    ready = folder / READY
-    if not _ours(ready):
-        return
-    for file in ready.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # somebody else is finishing it as well
-            file.replace(folder / file.name)
-    with contextlib.suppress(OSError):
-        ready.rmdir()
+    """Finish what a killed run of this user had promised to put in place here; anything else is left alone."""
+    if owned(folder / READY):
+        fulfil(folder, folder / READY)
 
 
 def sweep(folder: Path, *, patience: float = STALE) -> None:
     """Remove what killed runs left half-written, if that is old enough to be nobody's."""
     with contextlib.suppress(OSError):
         for left in folder.glob(f"{PART}*"):
-            if _ours(left) and time.time() - left.lstat().st_mtime >= patience:
+            if owned(left) and time.time() - left.lstat().st_mtime >= patience:
                 shutil.rmtree(left, ignore_errors=True)
-
-
-def _ours(folder: Path) -> bool:
-    """Whether this is a real folder of this very user: in a shared place, somebody else may have left it as a trap."""
-    try:
-        mine = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
-        return mine and folder.is_dir() and not folder.is_symlink()
-    except OSError:
-        return False
 
 
 def write_files(files: Mapping[Path, str | bytes], *, force: bool = False) -> None:
@@ -118,6 +115,7 @@ class Stage:
         self.aside = _aside(folder)
         self.new, self.old = self.aside / "new", self.aside / "old"
         self.moved: list[tuple[str, bool]] = []  # (name, whether there was such a file before)
+        self.promised: Path | None = None
         self.new.mkdir()
         self.old.mkdir()
 
@@ -134,13 +132,15 @@ class Stage:
         if len(list(self.new.iterdir())) == 1:
             return
         ready = self.folder / READY
+        self.promised = promise(self.folder, self.new)
+        self.number = number(self.new)
         for _ in range(1000):
             try:
                 self.new.rename(ready)
             except OSError:
-                if not _ours(ready):
+                if not os.path.lexists(ready):
                     raise
-                settle(self.folder)  # another run is about to put its files here; they come first
+                _wait(self.folder)  # another run is about to put its files here; they come first
             else:
                 self.new = ready
                 return
@@ -148,8 +148,10 @@ class Stage:
 
     def move(self, path: Path) -> None:
         """Put one file into its place, keeping what was there until the end."""
-        there = path.exists()
-        if there:
+        there = os.path.lexists(path)
+        if path.is_symlink():
+            (self.old / path.name).symlink_to(path.readlink())
+        elif there:
             try:
                 (self.old / path.name).hardlink_to(path)
             except OSError:  # a file system without hard links
@@ -160,9 +162,10 @@ class Stage:
 
     def withdraw(self) -> None:
         """Put everything back as it was, as far as the disk allows."""
-        if self.new != self.aside / "new":
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if self.new != self.aside / "new" and number(self.new) == self.number:  # still our own, not the next run's
                 self.new.rename(self.aside / "new")  # what is withdrawn must not be finished by others
+        forget(self.promised)
         for name, there in reversed(self.moved):
             with contextlib.suppress(OSError):
                 (self.old / name).replace(self.folder / name) if there else (self.folder / name).unlink()
@@ -175,6 +178,7 @@ class Stage:
         """See the new names to the disk, and clear away."""
         with contextlib.suppress(OSError):
             self.new.rmdir()
+        forget(self.promised)
         shutil.rmtree(self.aside, ignore_errors=True)
         with contextlib.suppress(OSError):  # not every system can do this with a folder
             handle = os.open(self.folder, os.O_RDONLY)
@@ -191,6 +195,14 @@ def _aside(folder: Path) -> Path:
             folder.mkdir(parents=True, exist_ok=True)
             return Path(tempfile.mkdtemp(prefix=PART, dir=folder))
     raise FileNotFoundError(2, "other runs keep removing the folder")
+
+
+def _in_the_way(ready: Path) -> InputError:
+    return InputError(
+        f"Could not write to {ready.parent}: {ready} is there already, and no run of yours on this machine promised "
+        "what is in it. It came with other files, or from a run elsewhere that was killed. Look at it, and remove it. "
+        "Nothing was kept."
+    )
 
 
 def _unwritable(path: Path, error: OSError | UnicodeEncodeError) -> InputError:
