@@ -66,7 +66,7 @@ PAGES = {
         ("certeq.questions.compare.compare", "certeq.questions.comparison.Comparison",
          "certeq.questions.posterior.posterior", "certeq.questions.posterior.Posterior",
          "certeq.questions.off_policy.off_policy", "certeq.questions.off_policy.OffPolicy",
-         "certeq.questions.audit.Audit", "certeq.questions.path.Path",
+         "certeq.questions.audit.Audit", "certeq.questions.path.RegularizationPath",
          "certeq.questions.fragility.Fragility", "certeq.questions.conventions.Conventions",
          "certeq.questions.bootstrap.Bootstrap", "certeq.questions.collect.Ranking"),
     ),

@@ -40,7 +40,7 @@ from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
 from certeq.planners import FinitePlan
 from certeq.questions.asking import WORK, Asking, Question, effort
-from certeq.questions.path import ROUGHLY, Path, follow, path
+from certeq.questions.path import ROUGHLY, RegularizationPath, follow, path
 from certeq.questions.words import advised, listed, name
 
 OUTCOMES = ("state", "anywhere")
@@ -167,7 +167,7 @@ def fragility(
     states: Sequence[int] | None = None,
     outcomes: str = "state",
     cap: int = CAP,
-    along: Path | None = None,
+    along: RegularizationPath | None = None,
 ) -> Fragility:
     """Find out what it takes to overturn the advice of each state.
 

@@ -54,7 +54,7 @@ class Breakpoint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Path:
+class RegularizationPath:
     """The advice as a function of one setting: constant between knots."""
 
     along: str  # strength or planning_discount
@@ -159,7 +159,7 @@ def path(
     regularizer: str | None = None,
     points: int = POINTS,
     tolerance: float = TOLERANCE,
-) -> Path:
+) -> RegularizationPath:
     """Follow the advice along a setting of a regularizer, all else as it was learned.
 
     Parameters
@@ -181,7 +181,7 @@ def path(
 
 def follow(
     case: Case, along: str, *, regularizer: str | None = None, points: int = POINTS, tolerance: float = TOLERANCE
-) -> Path:
+) -> RegularizationPath:
     """Follow the advice of a case; see `path`."""
     if along not in ALONG:
         raise unknown("path", along, ALONG)
@@ -198,7 +198,7 @@ def follow(
     knots, policies = search.read()
     advice = case.advise().policy
     plans = len(search.found)
-    return Path(
+    return RegularizationPath(
         along,
         chosen,
         low,

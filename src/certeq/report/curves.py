@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from certeq.questions.findings import Findings
     from certeq.questions.off_policy import OffPolicy
-    from certeq.questions.path import Path
+    from certeq.questions.path import RegularizationPath
     from certeq.questions.posterior import Interval, Posterior
 
 WIDTH = 4.8  # inches; narrow enough to be read on a phone
@@ -73,7 +73,7 @@ def _dot(axis: Any, y: float, found: tuple[float, float, float], color: str) -> 
     axis.plot(mean, y, "o", color=color, markersize=5)
 
 
-def departures(path: Path) -> Figure:
+def departures(path: RegularizationPath) -> Figure:
     """In how many states the advice is another than the learned one, along the path."""
     figure: Figure
     with pictures.style(page=True):
