@@ -42,7 +42,7 @@ REMEDY = "Models drawn from the posterior must end as well: set a horizon"
 CLEAR = 0.8  # an action that is best in fewer than four of five draws is not clearly the best
 
 
-class Interval(NamedTuple):
+class CredibleInterval(NamedTuple):
     """A posterior mean with an equal-tailed credible interval."""
 
     mean: float
@@ -89,11 +89,11 @@ class Posterior:
         """Posterior mean of a policy's value."""
         return self.interval(name).mean
 
-    def interval(self, name: str, level: float = LEVEL) -> Interval:
+    def interval(self, name: str, level: float = LEVEL) -> CredibleInterval:
         """Posterior mean and credible interval of a policy's value."""
         values = self.values[self._place(name)]
         low, high = np.quantile(values, tails(level))
-        return Interval(float(values.mean()), float(low), float(high))
+        return CredibleInterval(float(values.mean()), float(low), float(high))
 
     def states(self, name: str, level: float = LEVEL) -> Floats:
         """Posterior mean, low and high end of a policy's value in each state, ``(3, S)``."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from certeq.questions.findings import Findings
     from certeq.questions.off_policy import OffPolicy
     from certeq.questions.path import RegularizationPath
-    from certeq.questions.posterior import Interval, Posterior
+    from certeq.questions.posterior import CredibleInterval, Posterior
 
 WIDTH = 4.8  # inches; narrow enough to be read on a phone
 NOW, LATER = pictures.COLORS[0], pictures.COLORS[1]
@@ -46,7 +46,7 @@ def value_densities(posterior: Posterior, *, level: float = 0.9) -> Figure:
     return figure
 
 
-def estimates(off_policy: OffPolicy, model: Interval | None = None) -> Figure:
+def estimates(off_policy: OffPolicy, model: CredibleInterval | None = None) -> Figure:
     """A policy's value by the model, and estimated from the episodes alone; gray where it is not to be compared."""
     known = [one for one in off_policy.estimates if np.isfinite(one.value)]
     names = [*(["by the model"] if model is not None else []), *(one.words for one in known)]
