@@ -35,7 +35,7 @@ class Picture(NamedTuple):
     source: str  # an address that contains it
     alt: str
     caption: str
-    table: tables.Table | None = None
+    table: tables.Listing | None = None
 
 
 def render(
@@ -200,7 +200,7 @@ def _arrows(findings: Findings) -> str:
 
 
 def _picture(
-    name: str, draw: Callable[[], Figure], alt: str, caption: str, table: tables.Table | None = None
+    name: str, draw: Callable[[], Figure], alt: str, caption: str, table: tables.Listing | None = None
 ) -> Picture:
     return Picture(name, html.data_uri(pictures.to_page(draw())), alt, caption, table)
 

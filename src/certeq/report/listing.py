@@ -45,7 +45,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class Listing:
     """A table with its words."""
 
     name: str
@@ -116,7 +116,7 @@ def percent(value: float, draws: int = 0) -> str:
     return ">99 %" if 0.995 <= value < 1 else f"{value:.0%}".replace("%", " %")
 
 
-def policy_table(teller: Teller) -> Table:
+def policy_table(teller: Teller) -> Listing:
     """The advice of each state with its support, its rival, and how sure it is."""
     findings = teller.findings
     advised, support = findings.advised, findings.support
@@ -141,7 +141,7 @@ def policy_table(teller: Teller) -> Table:
         cells += [_contrary(fragile, s)] if fragile is not None else []
         lines.append(Line(cells, " ".join(marks), a))
     caption = f"Advice in each state, the most visited first.{teller.partial}"
-    return Table("policy-table", caption, header, lines)
+    return Listing("policy-table", caption, header, lines)
 
 
 def _contrary(fragile: Fragility, state: int) -> Cell:
@@ -152,7 +152,7 @@ def _contrary(fragile: Fragility, state: int) -> Cell:
     return Cell(f">{fragile.cap:,}" if number_of > fragile.cap else number(number_of), "number", number_of)
 
 
-def undecided_table(teller: Teller, posterior: Posterior) -> Table:
+def undecided_table(teller: Teller, posterior: Posterior) -> Listing:
     """States where no action is clearly the best, the most visited first, with the two most likely ones."""
     findings = teller.findings
     best = posterior.best if posterior.best.ndim == 2 else posterior.best[0]
@@ -168,28 +168,28 @@ def undecided_table(teller: Teller, posterior: Posterior) -> Table:
     header = [Cell("State", "head"), Cell("Advised"), *(Cell(head, "number") for head in heads)]
     header += [Cell("Or rather"), *(Cell(head, "number") for head in heads)]
     caption = f"Undecided states, the most visited first: {len(open_states):,} in all."
-    return Table("undecided-table", caption, header, lines)
+    return Listing("undecided-table", caption, header, lines)
 
 
-def conventions_table(found: Conventions) -> Table:
+def conventions_table(found: Conventions) -> Listing:
     """How many states are advised otherwise under each convention."""
     lines = [
         Line([Cell(name, "head"), Cell("used here" if name == found.chosen else ""), amount(len(found.differs(name)))])
         for name in found.policies
     ]
     header = [Cell("Convention", "head"), Cell(""), Cell("States advised otherwise", "number")]
-    return Table("conventions-table", "Conventions for pairs without data.", header, lines)
+    return Listing("conventions-table", "Conventions for pairs without data.", header, lines)
 
 
-def visits_table(teller: Teller) -> Table:
+def visits_table(teller: Teller) -> Listing:
     """How often each action was tried in each state."""
     header = [Cell("State", "head"), *(Cell(name, "number") for name in teller.actions)]
     states = _fitting(teller, len(teller.actions))
     lines = [Line([teller.state(s), *(teller.count(s, a) for a in range(len(teller.actions)))]) for s in states]
-    return Table("visits-table", f"Times tried.{_part(teller, states)}", header, lines)
+    return Listing("visits-table", f"Times tried.{_part(teller, states)}", header, lines)
 
 
-def weights_table(teller: Teller) -> Table:
+def weights_table(teller: Teller) -> Listing:
     """Weight of the target in each pair."""
     learned = teller.findings.learned
     weight = np.broadcast_to(learned.shrinkage.weight, teller.visits.shape)
@@ -200,10 +200,10 @@ def weights_table(teller: Teller) -> Table:
         return Cell("not told", "never") if teller.hidden[s, a] else Cell(f"{weight[s, a]:.3f}", "number")
 
     lines = [Line([teller.state(s), *(told(s, a) for a in range(len(teller.actions)))]) for s in states]
-    return Table("weights-table", f"Weight of the target.{_part(teller, states)}", header, lines)
+    return Listing("weights-table", f"Weight of the target.{_part(teller, states)}", header, lines)
 
 
-def reasons_table(teller: Teller) -> Table:
+def reasons_table(teller: Teller) -> Listing:
     """The gap to the runner-up, taken apart."""
     findings = teller.findings
     runner, gap = findings.runner_up
@@ -221,10 +221,10 @@ def reasons_table(teller: Teller) -> Table:
         for s in kept
     ]
     header = [Cell("State", "head"), Cell("Advised"), Cell("Runner-up"), *numeric]
-    return Table("reasons-table", f"Why the advised action leads.{teller.partial}", header, lines)
+    return Listing("reasons-table", f"Why the advised action leads.{teller.partial}", header, lines)
 
 
-def estimates_table(found: OffPolicy) -> Table:
+def estimates_table(found: OffPolicy) -> Listing:
     """Off-policy estimates with their intervals, and what to know about each."""
     header = [Cell("Estimate", "head"), *(Cell(head, "number") for head in ("Value", f"{found.level:.0%} interval"))]
     header += [Cell("Comparable"), Cell("To know")]
@@ -240,10 +240,10 @@ def estimates_table(found: OffPolicy) -> Table:
         )
         for one in found.estimates
     ]
-    return Table("estimates-table", "Estimates from the episodes alone.", header, lines)
+    return Listing("estimates-table", "Estimates from the episodes alone.", header, lines)
 
 
-def collect_table(teller: Teller, found: Ranking, most: int = 10) -> Table:
+def collect_table(teller: Teller, found: Ranking, most: int = 10) -> Listing:
     """The pairs whose observation would help most."""
     lines = [
         Line(
@@ -259,12 +259,12 @@ def collect_table(teller: Teller, found: Ranking, most: int = 10) -> Table:
     ]
     numeric = [Cell(head, "number") for head in ("Tried so far", "Regret removed", "Give or take")]
     header = [Cell("Try"), Cell("In state", "head"), *numeric]
-    return Table("collect-table", "Where one more observation helps most.", header, lines)
+    return Listing("collect-table", "Where one more observation helps most.", header, lines)
 
 
-def plain_table(name: str, caption: str, header: Iterable[tuple[str, str]], rows: Iterable[Iterable[Cell]]) -> Table:
+def plain_table(name: str, caption: str, header: Iterable[tuple[str, str]], rows: Iterable[Iterable[Cell]]) -> Listing:
     """A table of cells that were made elsewhere."""
-    return Table(name, caption, [Cell(*head) for head in header], [Line(list(row)) for row in rows])
+    return Listing(name, caption, [Cell(*head) for head in header], [Line(list(row)) for row in rows])
 
 
 def _fitting(teller: Teller, columns: int) -> list[int]:
