@@ -212,10 +212,10 @@ def _target(target: Rows | ArrayLike | None, S: int, A: int) -> tuple[Floats, in
     return _with_ending(target.array.reshape(-1, S)), a_axis if s_axis > 1 else 0, 1 if a_axis > 1 else 0
 
 
-def _table(transition: Floats, target: Floats) -> learning.Table:
+def _table(transition: Floats, target: Floats) -> learning.Lottery:
     """Put all rows into the one table that next states are drawn from."""
     world, toward = _cumulated(transition), _cumulated(target)
-    return learning.Table(
+    return learning.Lottery(
         cumulative=np.concatenate([world[0].ravel(), toward[0].ravel()]),
         outcome=np.concatenate([world[1].ravel(), toward[1].ravel()]),
         world_length=world[0].shape[1],
@@ -225,7 +225,7 @@ def _table(transition: Floats, target: Floats) -> learning.Table:
 
 
 def _cumulated(rows: Floats) -> tuple[Floats, NDArray[np.uint64]]:
-    """Cumulative probabilities of the outcomes that can happen, and which they are; see `learning.Table`."""
+    """Cumulative probabilities of the outcomes that can happen, and which they are; see `certeq.worlds.q_kernel.Lottery`."""
     S = rows.shape[1] - 1
     possible = rows[:, :S] > 0
     line, state = np.nonzero(possible)

@@ -26,7 +26,7 @@ _TINY = 1e-300
 _SCAN = np.uint64(16)  # rows up to this wide are scanned, wider ones bisected
 
 
-class Table(NamedTuple):
+class Lottery(NamedTuple):
     """All rows that next states are drawn from, end to end: first those of the world, then those of the target.
 
     A row is the cumulative probability of each outcome that can happen, in order, and which outcome that is; then, at
@@ -108,7 +108,14 @@ def simulation_chance(n: Any, squares: Any, overlap: Any, target_square: Any) ->
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def learn(
-    start: int, stop: int, seeds: Any, table: Table, reward: Floats, target: Target, settings: Settings, record: Record
+    start: int,
+    stop: int,
+    seeds: Any,
+    table: Lottery,
+    reward: Floats,
+    target: Target,
+    settings: Settings,
+    record: Record,
 ) -> None:
     """Run replications start .. stop - 1 of Algorithm 3. `model_free` says in which order numbers are drawn."""
     pairs = np.uint64(record.counts.shape[1])
