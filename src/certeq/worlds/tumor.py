@@ -193,7 +193,7 @@ class Design:
         object.__setattr__(self, "episodes", whole("episodes", self.episodes, 1))
 
 
-class Table(NamedTuple):
+class Census(NamedTuple):
     """Everything that is counted in the large simulation."""
 
     transition: Floats  # (S, 2, S)
@@ -233,7 +233,7 @@ def _quantiles(design: Design, rng: Rng) -> Floats:
 
 
 @_once
-def _table(design: Design, rng: Rng) -> Table:
+def _table(design: Design, rng: Rng) -> Census:
     """Count what happens to patients who are followed for a random time."""
     cuts = _edges(design, rng)
     _, random = generator(rng).spawn(2)
@@ -249,7 +249,7 @@ def _table(design: Design, rng: Rng) -> Table:
     visits = counts.reshape(S, 2, S).sum(axis=-1)
     seen, divisor = visits > 0, np.maximum(visits, 1)
     earned, miscredited = np.where(seen, totals.reshape(2, S, 2) / divisor, 0)
-    return Table(
+    return Census(
         transition=_fixed(np.where(seen[..., None], counts.reshape(S, 2, S) / divisor[..., None], 1 / S)),
         earned=_fixed(earned),
         miscredited=_fixed(miscredited),
