@@ -38,7 +38,7 @@ class Layout:
     max_states: int = MAX_STATES
 
 
-class Rows(NamedTuple):
+class CodedRows(NamedTuple):
     """Rows that count, as codes, and what the codes stand for."""
 
     state: Codes
@@ -172,7 +172,7 @@ def _rewards(series: Any, name: str, kept: Booleans | None, rows: Any) -> Floats
 # ---- codes that occur ----
 
 
-def _compact(now: Codes, act: Codes, then: Codes, reward: Floats | None, S: int, A: int) -> Rows:
+def _compact(now: Codes, act: Codes, then: Codes, reward: Floats | None, S: int, A: int) -> CodedRows:
     """Rows as they are or, where there are far more codes than rows, with codes that occur only."""
     states, actions = np.arange(S), np.arange(A)
     if S * A > SPACIOUS:
@@ -185,10 +185,10 @@ def _compact(now: Codes, act: Codes, then: Codes, reward: Floats | None, S: int,
         actions, codes = compact(act.astype(np.int64), A) if len(act) else (actions[:0], act)
         act = codes.astype(np.uint32)
         check_pairs(len(states), len(actions))
-    return Rows(now, act, then, reward, states, actions)
+    return CodedRows(now, act, then, reward, states, actions)
 
 
-def _use(rows: Rows, cells: Cells) -> tuple[Integers, Integers, Sums | None]:
+def _use(rows: CodedRows, cells: Cells) -> tuple[Integers, Integers, Sums | None]:
     """Which states and actions occur, and what the pairs among them earned."""
     S, A = len(rows.states), len(rows.actions)
     added = np.append(0, np.cumsum(cells.number))
