@@ -52,7 +52,7 @@ UP_TO = 100  # contrary observations, where a report stops counting
 ROOM = 8_000_000  # numbers in the counts that are planned together
 
 
-class Rows(NamedTuple):
+class AddedRows(NamedTuple):
     """Rows to be added, one kind for each element: a pair, and where a row of the data says it leads."""
 
     state: Integers  # (B,)
@@ -60,9 +60,9 @@ class Rows(NamedTuple):
     arrival: Integers  # (B,), S for an ending
     reward: Floats  # (B,)
 
-    def at(self, places: Any) -> Rows:
+    def at(self, places: Any) -> AddedRows:
         """Some of them."""
-        return Rows(self.state[places], self.action[places], self.arrival[places], self.reward[places])
+        return AddedRows(self.state[places], self.action[places], self.arrival[places], self.reward[places])
 
 
 @dataclass(frozen=True)
@@ -244,17 +244,17 @@ def _extreme(batch: Batch, worth: Floats, outcomes: str) -> Integers:
     return lowest
 
 
-def _rows(batch: Batch, state: Integers, action: Integers, source: Integers) -> Rows:
+def _rows(batch: Batch, state: Integers, action: Integers, source: Integers) -> AddedRows:
     """Rows of some pairs with the outcomes of some rows of the data."""
     reward = np.zeros(len(batch)) if batch.reward is None else batch.reward
-    return Rows(state, action, _arrival(batch)[source], reward[source])
+    return AddedRows(state, action, _arrival(batch)[source], reward[source])
 
 
 def _arrival(batch: Batch) -> Integers:
     return np.where(batch.ended, batch.n_states, batch.next_state)
 
 
-def _fewest(case: Case, rows: Rows, advice: Integers, cap: int) -> Integers:
+def _fewest(case: Case, rows: AddedRows, advice: Integers, cap: int) -> Integers:
     """Smallest number of rows of each kind that overturns the advice of their state, ``(B,)``; cap + 1 if none does."""
     low, high = np.zeros(len(rows.state), dtype=np.int64), np.full(len(rows.state), cap + 1)  # not enough; enough
     for trial in (*(2**i for i in range(SOON) if 2**i < cap), cap):
@@ -270,7 +270,7 @@ def _fewest(case: Case, rows: Rows, advice: Integers, cap: int) -> Integers:
         high[left], low[left] = np.where(overturned, trials, high[left]), np.where(overturned, low[left], trials)
 
 
-def _overturns(case: Case, rows: Rows, times: Integers, advice: Integers) -> Booleans:
+def _overturns(case: Case, rows: AddedRows, times: Integers, advice: Integers) -> Booleans:
     """Whether so many rows of each kind change the advice of their state, ``(B,)``."""
     S, A = case.data.counts.n_states, case.data.counts.n_actions
     size = 1 if case.data.counts.sparse else max(1, ROOM // (S * A * S))
@@ -283,7 +283,7 @@ def _overturns(case: Case, rows: Rows, times: Integers, advice: Integers) -> Boo
     return found
 
 
-def _with_rows(case: Case, rows: Rows, times: Integers) -> Case:
+def _with_rows(case: Case, rows: AddedRows, times: Integers) -> Case:
     """The case with rows added, one variant for each element."""
     data = case.data
     counts, reward = _recount(data.counts, rows, times), data.reward
@@ -293,7 +293,7 @@ def _with_rows(case: Case, rows: Rows, times: Integers) -> Case:
     return case.given(counts, reward)
 
 
-def _recount(counts: Counts, rows: Rows, times: Integers) -> Counts:
+def _recount(counts: Counts, rows: AddedRows, times: Integers) -> Counts:
     S, A = counts.n_states, counts.n_actions
     stays, variant = rows.arrival < S, np.arange(len(times))
     ended = None
