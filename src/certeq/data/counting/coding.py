@@ -28,7 +28,7 @@ LABELS = Choice("labels")
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelSeries:
     """The different values of a column, sorted: a polars Series of integers, floats or text."""
 
     column: str
@@ -50,7 +50,7 @@ class Labels:
 class Coded:
     """A column, or one and its partner, as codes: a value of the first is ``now``, one of the second ``then``."""
 
-    axis: Labels | Bins
+    axis: LabelSeries | Bins
     now: Codes
     then: Codes  # empty where there is no partner
     absent_now: Booleans | None = None  # None: no value is missing
@@ -94,7 +94,7 @@ class Source(NamedTuple):
 
 def encode(source: Source, choice: Choice | None) -> Coded:
     """Code a column by its labels or its bins; unsaid, by its labels."""
-    axis: Labels | Bins
+    axis: LabelSeries | Bins
     if choice is not None and choice.way == "edges":
         axis, codes, absent = _bins(source, choice)
     elif any(_is_text(one) for one in source.series):
@@ -130,7 +130,7 @@ def _is_text(series: Any) -> bool:
     return isinstance(series, Words) or series.dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
-def _text(source: Source) -> tuple[Labels, list[Codes], list[Booleans | None]]:
+def _text(source: Source) -> tuple[LabelSeries, list[Codes], list[Booleans | None]]:
     """Text: the labels of both columns, trimmed and sorted; blank ones are missing."""
     import polars as pl
 
@@ -150,7 +150,7 @@ def _text(source: Source) -> tuple[Labels, list[Codes], list[Booleans | None]]:
     blank, places = (np.split(array, ends) for array in (rank.is_null().to_numpy(), rank.fill_null(0).to_numpy()))
     absent = [_some(gone[part.codes]) if gone.any() else None for gone, part in zip(blank, parts, strict=True)]
     codes = [replace(part.codes, place_of) for part, place_of in zip(parts, places, strict=True)]
-    return Labels(source.names[0], "text", known), codes, absent
+    return LabelSeries(source.names[0], "text", known), codes, absent
 
 
 def words(series: Any) -> Words:
@@ -180,7 +180,7 @@ def _agree(series: Any, labels: Any, codes: Codes) -> bool:
 # ---- numbers, flags and dates ----
 
 
-def _numbers(source: Source, choice: Choice | None) -> tuple[Labels, list[Codes], list[Booleans | None]]:
+def _numbers(source: Source, choice: Choice | None) -> tuple[LabelSeries, list[Codes], list[Booleans | None]]:
     import polars as pl
 
     parts = _alike([_values(one, name) for one, name in zip(source.series, source.names, strict=True)])
@@ -199,7 +199,7 @@ def _numbers(source: Source, choice: Choice | None) -> tuple[Labels, list[Codes]
         else:
             codes, labels = listed(filled)
         labels = labels.astype(np.float64)
-    return Labels(source.names[0], kind, pl.Series(labels)), codes, absent
+    return LabelSeries(source.names[0], kind, pl.Series(labels)), codes, absent
 
 
 def _values(series: Any, name: str) -> Values:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certeq.base.keeping import keep, recall
-from certeq.data.counting.coding import Labels
+from certeq.data.counting.coding import LabelSeries
 from certeq.data.counting.parquet import File, Piece, opened
 from certeq.data.counting.parts import Part
 from certeq.data.counting.pieces import Layout
@@ -93,10 +93,10 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Part:
     return Part(states, actions, cells, arrays["ended"], rewards, least, greatest, text["rows"], text["dropped"])
 
 
-def _axis(told: Mapping[str, Any], array: NDArray[Any] | None) -> Labels | Bins:
+def _axis(told: Mapping[str, Any], array: NDArray[Any] | None) -> LabelSeries | Bins:
     import polars as pl
 
     if "kind" not in told:
         return Bins(told["column"], tuple([] if array is None else array.tolist()))
     values = pl.Series(told["values"], dtype=pl.String) if array is None else pl.Series(array)
-    return Labels(told["column"], told["kind"], values)
+    return LabelSeries(told["column"], told["kind"], values)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from certeq.base.arrays import Integers
-from certeq.data.counting.coding import EXACT, RANGE, Coded, Labels, listed
+from certeq.data.counting.coding import EXACT, RANGE, Coded, LabelSeries, listed
 from certeq.data.counting.tallying import Codes
 from certeq.data.recipes import Bins, Recipe
-from certeq.data.recipes import Labels as Listed
+from certeq.data.recipes import Labels
 from certeq.data.recipes.columns import NUMERIC, compact, iso
 
 
@@ -61,7 +61,7 @@ def combine(coded: Sequence[Coded]) -> tuple[Grid, Codes, Codes]:
 class Space:
     """States or actions: row k of ``cells`` holds the codes of number k on each axis; sorted, all different."""
 
-    axes: tuple[Labels | Bins, ...]
+    axes: tuple[LabelSeries | Bins, ...]
     cells: Integers  # (n, axes)
 
     def __len__(self) -> int:
@@ -72,11 +72,11 @@ class Space:
         return Recipe(tuple(_final(axis) for axis in self.axes), self.cells)
 
 
-def used(axes: Sequence[Labels | Bins], cells: Integers) -> Space:
+def used(axes: Sequence[LabelSeries | Bins], cells: Integers) -> Space:
     """Make a space of cells that occur, without the labels that do not."""
     kept, columns = [], []
     for axis, codes in zip(axes, cells.T, strict=True):
-        if isinstance(axis, Labels):
+        if isinstance(axis, LabelSeries):
             there, codes = compact(codes, axis.size) if len(codes) else (codes, codes)
             axis = replace(axis, values=axis.values.gather(there))
         kept.append(axis)
@@ -101,7 +101,7 @@ def union(one: Space, other: Space) -> tuple[Space, Integers, Integers]:
     return Space(axes, cells), codes[: len(mine)], codes[len(mine) :]
 
 
-def _merge(one: Labels | Bins, other: Labels | Bins) -> tuple[Labels | Bins, Integers, Integers]:
+def _merge(one: LabelSeries | Bins, other: LabelSeries | Bins) -> tuple[LabelSeries | Bins, Integers, Integers]:
     """Merge the labels of two axes; gives where the codes of each went."""
     import polars as pl
 
@@ -115,7 +115,7 @@ def _merge(one: Labels | Bins, other: Labels | Bins) -> tuple[Labels | Bins, Int
     return replace(one, values=values), *places
 
 
-def _as_floats(axis: Labels) -> Labels:
+def _as_floats(axis: LabelSeries) -> LabelSeries:
     """Whole numbers and flags of one file beside floats of another; other kinds are not put together."""
     import polars as pl
 
@@ -123,7 +123,7 @@ def _as_floats(axis: Labels) -> Labels:
     return replace(axis, kind="float", values=axis.values.cast(pl.Float64))
 
 
-def _final(axis: Labels | Bins) -> Listed | Bins:
+def _final(axis: LabelSeries | Bins) -> Labels | Bins:
     """An axis as recipes have it; floats that are all whole are integers."""
     if isinstance(axis, Bins):
         return axis
@@ -132,7 +132,7 @@ def _final(axis: Labels | Bins) -> Listed | Bins:
     if kind == "float" and (values == np.round(values)).all() and np.abs(values).max(initial=0) < EXACT:
         kind, values = "integer", values.astype(np.int64)
     if kind == "date":
-        return Listed(axis.column, kind, tuple(iso(values.view("datetime64[us]"))))
+        return Labels(axis.column, kind, tuple(iso(values.view("datetime64[us]"))))
     if kind == "boolean":
         values = values.astype(bool)
-    return Listed(axis.column, kind, tuple(values if kind == "text" else values.tolist()))
+    return Labels(axis.column, kind, tuple(values if kind == "text" else values.tolist()))
