@@ -45,8 +45,8 @@ from certeq.worlds.tumor_model import (
     PCV,
     TMZ,
     Drug,
-    Log,
     Study,
+    StudyLog,
     TumorModel,
     by_patient,
     trial,
@@ -263,7 +263,7 @@ def _fixed(array: Floats) -> Floats:
     return array
 
 
-def _binned(log: Log, cuts: Floats) -> tuple[Integers, Integers, Integers, Integers, Floats, Integers]:
+def _binned(log: StudyLog, cuts: Floats) -> tuple[Integers, Integers, Integers, Integers, Floats, Integers]:
     """A log's columns, with states by number."""
     return log.patient, log.month, _place(log.state, cuts), log.treat, log.reward, _place(log.after, cuts)
 

@@ -212,17 +212,17 @@ class Study:
         if not isinstance(self.random_length, bool):
             raise InputError(f"random_length must be True or False; got {self.random_length!r}.")
 
-    def follow(self, patients: int, random: np.random.Generator) -> Iterator[Log]:
+    def follow(self, patients: int, random: np.random.Generator) -> Iterator[StudyLog]:
         """Simulate patients 0, 1, ..., a chunk at a time, so that memory stays small however many there are."""
         for first in range(0, max(patients, 1), CHUNK):
             yield self._follow(np.arange(first, min(first + CHUNK, patients)), random)
 
-    def _follow(self, going: Integers, random: np.random.Generator) -> Log:
+    def _follow(self, going: Integers, random: np.random.Generator) -> StudyLog:
         state = self.model.start(len(going), random)
         limit = np.full(len(going), self.months)
         if self.random_length:
             limit = random.integers(self.months + 1, size=len(going))
-        logs = [Log(going[:0], going[:0], state[:0], going[:0], state[:0, 0], state[:0])]  # no rows yet
+        logs = [StudyLog(going[:0], going[:0], state[:0], going[:0], state[:0, 0], state[:0])]  # no rows yet
         for t in range(self.months):
             keep = limit > t
             going, limit, state = going[keep], limit[keep], state[keep]
@@ -230,12 +230,12 @@ class Study:
             after, reward = self.model.step(state, treat, random)
             kept = (np.abs(after) <= LIMIT).all(axis=-1)  # the others are lost, see the module's docstring
             going, limit, after = going[kept], limit[kept], after[kept]
-            logs.append(Log(going, np.full_like(going, t), state[kept], treat[kept], reward[kept], after))
+            logs.append(StudyLog(going, np.full_like(going, t), state[kept], treat[kept], reward[kept], after))
             state = after
         return joined(logs)
 
 
-class Log(NamedTuple):
+class StudyLog(NamedTuple):
     """Rows of a study, one for each patient and month, in columns of one length n."""
 
     patient: Integers
@@ -246,15 +246,15 @@ class Log(NamedTuple):
     after: Floats  # (n, 4)
 
 
-def joined(logs: Iterator[Log] | list[Log]) -> Log:
+def joined(logs: Iterator[StudyLog] | list[StudyLog]) -> StudyLog:
     """Put logs one after the other."""
-    return Log._make(np.concatenate(column) for column in zip(*logs, strict=True))
+    return StudyLog._make(np.concatenate(column) for column in zip(*logs, strict=True))
 
 
-def by_patient(log: Log) -> Log:
+def by_patient(log: StudyLog) -> StudyLog:
     """Order the rows by patient, which keeps each patient's months in order."""
     order = np.argsort(log.patient, kind="stable")
-    return Log._make(column[order] for column in log)
+    return StudyLog._make(column[order] for column in log)
 
 
 def trial(
