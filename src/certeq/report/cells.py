@@ -27,7 +27,7 @@ HATCH: Any = {"facecolor": "none", "edgecolor": "#8a9199", "hatch": "//////", "l
 
 
 @dataclass(frozen=True)
-class Panel:
+class ValueSheet:
     """One sheet of values."""
 
     title: str
@@ -59,7 +59,7 @@ def canvas(shape: tuple[int, int], panels: int = 1, *, extra: float = 0.0) -> tu
     return figure, list(axes.flat[:panels])
 
 
-def paint(axis: Any, panel: Panel, scale: Any) -> None:
+def paint(axis: Any, panel: ValueSheet, scale: Any) -> None:
     """Color the cells; hatch those that are empty, gray those that are hidden."""
     import matplotlib as mpl
 
@@ -102,7 +102,7 @@ def _boxes(axis: Any, cells: Booleans, **look: Any) -> None:
         axis.add_patch(PathPatch(Path(np.stack([x.ravel(), y.ravel()], axis=1), codes), in_layout=False, **look))
 
 
-def numbers(axis: Any, panel: Panel, scale: Any, instead: str) -> None:
+def numbers(axis: Any, panel: ValueSheet, scale: Any, instead: str) -> None:
     """Write each cell's number into it."""
     for (row, column), value in np.ndenumerate(panel.values):
         if np.isnan(value) or panel.empty[row, column]:

@@ -118,17 +118,17 @@ def _map(
     return figure
 
 
-def _panels(policy: Policy, values: Floats, hidden: Booleans) -> tuple[list[cells.Panel], Side, Side]:
+def _panels(policy: Policy, values: Floats, hidden: Booleans) -> tuple[list[cells.ValueSheet], Side, Side]:
     never = policy.visits == 0
     actions = tuple(shorten(name, cells.LABEL) for name in policy.action_names)
     S, A = values.shape
     if S <= FEW_STATES:
-        return [cells.Panel("", values, never, hidden)], Side((), policy.state_names), Side((), actions)
+        return [cells.ValueSheet("", values, never, hidden)], Side((), policy.state_names), Side((), actions)
     if A > PANELS:
-        return [cells.Panel("", values.T, never.T, hidden.T)], Side((), actions), Side(("states, by number",))
+        return [cells.ValueSheet("", values.T, never.T, hidden.T)], Side((), actions), Side(("states, by number",))
     paper = sheet(policy.recipe)
     parts = zip(actions, values.T, never.T, hidden.T, strict=True)
-    panels = [cells.Panel(name, paper.fill(v), paper.fill(n) == 1, paper.fill(h) == 1) for name, v, n, h in parts]
+    panels = [cells.ValueSheet(name, paper.fill(v), paper.fill(n) == 1, paper.fill(h) == 1) for name, v, n, h in parts]
     return panels, paper.down, paper.across
 
 
