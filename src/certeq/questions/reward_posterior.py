@@ -32,7 +32,7 @@ from certeq.model.rewards import estimate as estimate_rewards
 GRID = np.geomspace(0.02, 4, 20)  # of ω and τ, in standard deviations of all rewards
 
 
-class Steps(NamedTuple):
+class Conditionals(NamedTuple):
     """Means and variances of each step of a draw, given those before it; leading axis k."""
 
     whole: Floats  # (k,): mean of m
@@ -108,7 +108,7 @@ def reward_posterior(rewards: Rewards, batch: Batch | None) -> RewardPosterior:
     return RewardPosterior(own, seen, within, freedom, spreads, chance / chance.sum())
 
 
-def steps(own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floats) -> Steps:
+def steps(own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floats) -> Conditionals:
     """Take the law apart, for k values ``(k,)`` of the variances σ², ω² and τ²."""
     seen, c = visits > 0, np.maximum(visits, 1)
     error = noise[:, None, None] / c
@@ -129,7 +129,7 @@ def steps(own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floa
     logs = np.where(seen, np.log(pair), 0.0).sum(axis=(-2, -1)) + np.where(tried, np.log(safe * apart), 0.0).sum(
         axis=-1
     )
-    return Steps(
+    return Conditionals(
         whole=whole,
         whole_variance=1 / pull.sum(axis=-1),
         state=state,
