@@ -72,7 +72,7 @@ class Order:
         return f"certeq reproduce {name} --profile {self.profile} --seed {self.seed}{more}"
 
 
-class Watch(Protocol):
+class Onlooker(Protocol):
     """Somebody who follows what happens."""
 
     def begin(self, name: str, unit: str) -> None:
@@ -106,7 +106,7 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def reproduce(
-    order: Order, watch: Watch, *, workers: int = 1, scheduler: str | None = None, force: bool = False
+    order: Order, watch: Onlooker, *, workers: int = 1, scheduler: str | None = None, force: bool = False
 ) -> Outcome:
     """Do all figures of an order; one that fails does not keep the others from being done."""
     _prepare(order, force=force)
@@ -146,7 +146,7 @@ def _clear(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _one(order: Order, name: str, watch: Watch, executor: Executor | None) -> dict[str, Any]:
+def _one(order: Order, name: str, watch: Onlooker, executor: Executor | None) -> dict[str, Any]:
     """Compute, judge, draw and write one figure."""
     module, folder = figure(name), order.out / name
     cells = module.cells(order.settings(name))
