@@ -15,7 +15,7 @@ from certeq.cli import watching as progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from certeq.experiments.reproduce import Outcome
+    from certeq.experiments.reproduce import Reproduced
 
 COLORS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
@@ -86,7 +86,7 @@ def _list(console: Console) -> None:
         console.print(Padding(escape(module.CLAIM), (0, 0, 1, 4)))
 
 
-def _verdicts(console: Console, outcome: Outcome) -> None:
+def _verdicts(console: Console, outcome: Reproduced) -> None:
     """All verdicts in one table, and how many of each."""
     from rich.markup import escape
     from rich.table import Table

@@ -89,7 +89,7 @@ class Onlooker(Protocol):
 
 
 @dataclass
-class Outcome:
+class Reproduced:
     """What came of an order."""
 
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -107,10 +107,10 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
 
 def reproduce(
     order: Order, watch: Onlooker, *, workers: int = 1, scheduler: str | None = None, force: bool = False
-) -> Outcome:
+) -> Reproduced:
     """Do all figures of an order; one that fails does not keep the others from being done."""
     _prepare(order, force=force)
-    outcome = Outcome()
+    outcome = Reproduced()
     with places.executor(workers, scheduler) as executor:
         for name in order.figures:
             begun = time.perf_counter()
