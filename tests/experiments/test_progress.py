@@ -5,12 +5,12 @@ import re
 from rich.console import Console
 
 from certeq.cli import show
-from certeq.cli.watching import Bars, Lines
+from certeq.cli.watching import ProgressBars, ProgressLines
 
 
 def test_a_terminal_gets_a_bar_with_rate_and_time_left():
     console = Console(force_terminal=True, width=120, record=True, color_system=None)
-    with Bars(console) as bars:
+    with ProgressBars(console) as bars:
         bars.begin("equal_counts", "data sets")
         bars.progress(0, 1000)
         bars.progress(500, 1000)
@@ -22,7 +22,7 @@ def test_a_terminal_gets_a_bar_with_rate_and_time_left():
 
 def test_without_a_terminal_there_is_a_line_now_and_then(capsys):
     clock = iter(range(0, 1000, 6))
-    lines = Lines(show.console(), clock=lambda: next(clock))
+    lines = ProgressLines(show.console(), clock=lambda: next(clock))
     lines.begin("tumor", "data sets")
     for done in (40, 80, 120, 160, 200):
         lines.progress(done, 200)

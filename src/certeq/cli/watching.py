@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 EVERY = 10.0  # seconds between words about the same thing, where there is no terminal
 
 
-def watch(console: Console) -> Bars | Lines:
+def watch(console: Console) -> ProgressBars | ProgressLines:
     """What suits this console."""
-    return Bars(console) if console.is_terminal else Lines(console)
+    return ProgressBars(console) if console.is_terminal else ProgressLines(console)
 
 
 def tally(verdicts: Any) -> str:
@@ -39,13 +39,13 @@ def _explain(error: Exception) -> None:
         traceback.print_exception(error, file=sys.stderr)
 
 
-class Lines:
+class ProgressLines:
     """Progress where there is no terminal: a line now and then."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self.console, self.clock = console, clock
 
-    def __enter__(self) -> Lines:
+    def __enter__(self) -> ProgressLines:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -85,7 +85,7 @@ class Lines:
         self.console.print(f"{self.name}: {what}", markup=False, soft_wrap=True)
 
 
-class Bars:
+class ProgressBars:
     """Progress on a terminal: a bar for each figure."""
 
     def __init__(self, console: Console) -> None:
@@ -107,7 +107,7 @@ class Bars:
             console=console,
         )
 
-    def __enter__(self) -> Bars:
+    def __enter__(self) -> ProgressBars:
         self.bars.start()
         return self
 

@@ -8,7 +8,7 @@ from counted import rows
 from test_cluster import workers_of
 
 import certeq
-from certeq.cli.watching import Lines
+from certeq.cli.watching import ProgressLines
 from certeq.data.counting import count
 from certeq.questions import posterior as posterior_room
 from certeq.questions.compare import compare
@@ -91,7 +91,7 @@ def test_a_worker_is_killed_half_way_and_the_policy_has_the_same_bytes(
 ):
     address, (first, second) = cluster
     folder, here = learned_here
-    told, say = [], Lines.progress
+    told, say = [], ProgressLines.progress
 
     def kill_one(self, done, total):
         told.append(done)
@@ -100,7 +100,7 @@ def test_a_worker_is_killed_half_way_and_the_policy_has_the_same_bytes(
             first.wait()
         say(self, done, total)
 
-    monkeypatch.setattr(Lines, "progress", kill_one)
+    monkeypatch.setattr(ProgressLines, "progress", kill_one)
     assert there(certeq_main, folder, address, tmp_path / "there", "--no-report") == here
     assert first.returncode == -signal.SIGKILL
     assert second.poll() is None
