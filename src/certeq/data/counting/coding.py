@@ -19,12 +19,12 @@ from certeq.base.limits import most
 from certeq.data.counting.tallying import Codes, number, replace
 from certeq.data.recipes import Bins, column
 from certeq.data.recipes.columns import Kind
-from certeq.data.recipes.fitting import Choice, fit_encode, place
+from certeq.data.recipes.fitting import Binning, fit_encode, place
 
 RANGE = 1 << 22  # whole numbers within a range up to this long are counted from its lowest
 EXACT = 2**53  # floats are whole numbers without gaps up to here
 CHUNK = 1 << 20  # rows of text that are compared at a time
-LABELS = Choice("labels")
+LABELS = Binning("labels")
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,13 @@ class Source(NamedTuple):
     series: tuple[Any, ...]  # polars Series, or Words, of one length
     rows: range  # numbers of these rows in the file
 
-    def refuse(self, which: int, row: int, choice: Choice) -> None:
+    def refuse(self, which: int, row: int, choice: Binning) -> None:
         """Complain about a value of one of the columns in the words of the reader."""
         name, one = self.names[which], self.series[which][row : row + 1]
         fit_encode({name: column(one, name)}, {name: choice}, rows=np.array([self.rows[row]]))
 
 
-def encode(source: Source, choice: Choice | None) -> Coded:
+def encode(source: Source, choice: Binning | None) -> Coded:
     """Code a column by its labels or its bins; unsaid, by its labels."""
     axis: LabelSeries | Bins
     if choice is not None and choice.way == "edges":
@@ -110,7 +110,7 @@ def _some(absent: Booleans) -> Booleans | None:
     return absent if absent.any() else None
 
 
-def _bins(source: Source, choice: Choice) -> tuple[Bins, list[Codes], list[Booleans | None]]:
+def _bins(source: Source, choice: Binning) -> tuple[Bins, list[Codes], list[Booleans | None]]:
     axis = Bins(source.names[0], choice.edges)
     columns = [column(one[:], name) for one, name in zip(source.series, source.names, strict=True)]
     codes = [axis.codes({axis.column: one}) for one in columns]
@@ -180,7 +180,7 @@ def _agree(series: Any, labels: Any, codes: Codes) -> bool:
 # ---- numbers, flags and dates ----
 
 
-def _numbers(source: Source, choice: Choice | None) -> tuple[LabelSeries, list[Codes], list[Booleans | None]]:
+def _numbers(source: Source, choice: Binning | None) -> tuple[LabelSeries, list[Codes], list[Booleans | None]]:
     import polars as pl
 
     parts = _alike([_values(one, name) for one, name in zip(source.series, source.names, strict=True)])
@@ -224,7 +224,7 @@ def _alike(parts: Sequence[Values]) -> list[Values]:
     return [Values(kind, array, part.absent) for array, part in zip(arrays, parts, strict=True)]
 
 
-def _check_floats(source: Source, which: int, part: Values, choice: Choice | None) -> None:
+def _check_floats(source: Source, which: int, part: Values, choice: Binning | None) -> None:
     here = ~np.isnan(part.array)
     endless = np.isinf(part.array)
     if endless.any():

@@ -21,7 +21,7 @@ from certeq.data.reading.roles import Roles
 from certeq.data.reading.rows import LAST, NO_ACTION, flag, no_next_state
 from certeq.data.recipes import column
 from certeq.data.recipes.columns import compact
-from certeq.data.recipes.fitting import Choice, place
+from certeq.data.recipes.fitting import Binning, place
 from certeq.data.sums import LARGEST, Sums
 
 MAX_STATES = 1_000_000
@@ -34,7 +34,7 @@ class Layout:
     """Which column is what, and how columns become states and actions."""
 
     roles: Roles
-    how: Mapping[str, Choice] = field(default_factory=dict)  # what was said: labels or edges
+    how: Mapping[str, Binning] = field(default_factory=dict)  # what was said: labels or edges
     max_states: int = MAX_STATES
 
 

@@ -21,7 +21,7 @@ from certeq.data.counting.parts import Part, merge
 from certeq.data.counting.pieces import MAX_STATES, Layout, check_states, count_piece
 from certeq.data.counting.tallied import Tallied, finish
 from certeq.data.reading.roles import SPELLINGS, Roles, find_roles, plain
-from certeq.data.recipes.fitting import Choice, parse
+from certeq.data.recipes.fitting import Binning, parse
 
 WRITE_IT = (
     "Where the next state stands in the next row, write it into each row first: in polars, for example, "
@@ -126,7 +126,7 @@ def plan(found: Sequence[File], told: Mapping[str, Any], bins: Mapping[str, Any]
     return Layout(roles, _choices(bins, roles), max_states)
 
 
-def _choices(bins: Mapping[str, Any] | int, roles: Roles) -> dict[str, Choice]:
+def _choices(bins: Mapping[str, Any] | int, roles: Roles) -> dict[str, Binning]:
     if not isinstance(bins, Mapping):
         raise InputError("Counting cannot cut all columns alike; say bins for a column: {'age': 'edges:40,55'}.")
     names = (*roles.state, *roles.action)

@@ -27,7 +27,7 @@ SAMPLE = 20_000  # centers are found on at most this many rows; every row then g
 WAYS = "'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'"
 
 
-class Choice(NamedTuple):
+class Binning(NamedTuple):
     """How one column becomes codes."""
 
     way: str  # labels, quantile, edges, kmeans
@@ -85,9 +85,9 @@ def fit_encode(
     return _combine(axes, codes, columns, max_states)
 
 
-def parse(name: str, given: Any) -> Choice:
+def parse(name: str, given: Any) -> Binning:
     """Read what someone wrote for a column: a text such as 'quantile:4', a number of bins, or a list of edges."""
-    if isinstance(given, Choice):
+    if isinstance(given, Binning):
         return given
     if isinstance(given, int) and not isinstance(given, bool):
         given = f"quantile:{given}"
@@ -96,14 +96,14 @@ def parse(name: str, given: Any) -> Choice:
     way, _, rest = str(given).partition(":")
     way = way.strip().lower()
     if way == "labels" and not rest:
-        return Choice("labels")
+        return Binning("labels")
     try:
         if way in ("quantile", "kmeans") and 1 <= int(rest) <= 1_000_000:
-            return Choice(way, int(rest))
+            return Binning(way, int(rest))
         if way == "edges":
             edges = tuple(float(edge) for edge in rest.split(","))
             if all(map(math.isfinite, edges)):
-                return Choice("edges", edges=tuple(sorted(set(edges))))
+                return Binning("edges", edges=tuple(sorted(set(edges))))
     except ValueError:
         pass
     raise InputError(f"I do not know how to bin {name!r} by {given!r}. Write {WAYS}.")
@@ -111,7 +111,7 @@ def parse(name: str, given: Any) -> Choice:
 
 def choose(
     name: str, values: Column, given: Any, bins: int, rows: Integers | None = None, *, alone: bool = True
-) -> Choice:
+) -> Binning:
     """Decide how a column becomes codes: as told, or by its kind and the number of its different values."""
     if given is not None:
         choice = parse(name, given)
@@ -119,8 +119,8 @@ def choose(
         return choice
     refuse_mixed(name, values, rows)
     if values.kind in ("text", "boolean", "date"):
-        return Choice("labels")
-    return Choice("labels") if is_whole(values) and _few(values, alone) else Choice("quantile", bins)
+        return Binning("labels")
+    return Binning("labels") if is_whole(values) and _few(values, alone) else Binning("quantile", bins)
 
 
 def _few(values: Column, alone: bool) -> bool:
@@ -182,7 +182,7 @@ def k_means(points: Floats, k: int, *, rng: Rng = 0) -> Floats:
     return np.unique(centers, axis=0)
 
 
-def _groups(choices: Mapping[str, Choice]) -> list[tuple[str, ...]]:
+def _groups(choices: Mapping[str, Binning]) -> list[tuple[str, ...]]:
     """Columns that make one axis each, in order: alone, or with all others that say kmeans with the same number."""
     groups: dict[object, list[str]] = {}
     for name, choice in choices.items():
@@ -190,7 +190,7 @@ def _groups(choices: Mapping[str, Choice]) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def _axis(names: tuple[str, ...], columns: Mapping[str, Column], choice: Choice, rng: Rng) -> Axis:
+def _axis(names: tuple[str, ...], columns: Mapping[str, Column], choice: Binning, rng: Rng) -> Axis:
     values = columns[names[0]]
     if choice.way == "labels":
         found = values.distinct
