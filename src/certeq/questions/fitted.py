@@ -30,7 +30,7 @@ class Critic(NamedTuple):
     after: Floats  # (n,): V of its next state; 0 where nothing follows
 
 
-class Made(NamedTuple):
+class Fitted(NamedTuple):
     """The MDP that rows make up under a policy."""
 
     own: Floats  # (n,): each row's part in its pair
@@ -57,23 +57,23 @@ def given(log: Log, action_values: Floats) -> Critic:
     return Critic(v[0], pair, np.where(over, 0.0, after))
 
 
-def _make(log: Log, often: Integers) -> Made:
+def _make(log: Log, often: Integers) -> Fitted:
     _, S, A = log.policy.shape
     visits, tried = np.bincount(log.pair, often, minlength=S * A), np.bincount(log.state, often, minlength=S)
     node = np.where(tried > 0, np.arange(S), S)
     own, average = often / np.maximum(visits, 1)[log.pair], often / np.maximum(tried, 1)[log.state]
     untried = (log.policy * (visits == 0).reshape(S, A)).sum(axis=-1)  # (1 or H, S)
     part = log.policy[:, log.state, log.action] * own + untried[:, log.state] * average
-    return Made(own, part, node, node[log.next_state], tried / tried.sum())
+    return Fitted(own, part, node, node[log.next_state], tried / tried.sum())
 
 
-def _critic(log: Log, made: Made, v: Floats) -> Critic:
+def _critic(log: Log, made: Fitted, v: Floats) -> Critic:
     """Q of the rows' pairs, from the values of all nodes."""
     after = np.where(log.ended, 0.0, v[made.reach])
     return Critic(v[made.node], _sums(log.pair, made.own * (log.reward + log.discount * after)), after)
 
 
-def _backward(log: Log, made: Made, horizon: int) -> Critic:
+def _backward(log: Log, made: Fitted, horizon: int) -> Critic:
     """Values of so many decisions, from the last one back."""
     S = len(made.mean)
     v, pair, after = np.zeros(S + 1), np.empty(len(log.state)), np.empty(len(log.state))
@@ -91,7 +91,7 @@ def _sums(pair: Integers, parts: Floats) -> Floats:
     return np.asarray(np.bincount(pair, parts)[pair], dtype=np.float64)
 
 
-def _solve(log: Log, made: list[Made]) -> Floats:
+def _solve(log: Log, made: list[Fitted]) -> Floats:
     """Solve V = R + γTV over all nodes, ``(k, S + 1)``; NaN where, without discounting, some state leads to no end."""
     S = len(made[0].mean)
     gains = np.empty((len(made), S + 1))
@@ -110,7 +110,7 @@ def _solve(log: Log, made: list[Made]) -> Floats:
     return values
 
 
-def _solve_sparse(log: Log, made: Made, gain: Floats) -> Floats:
+def _solve_sparse(log: Log, made: Fitted, gain: Floats) -> Floats:
     """Solve one large chain by a Krylov method."""
     chain, size = _chain(log, made), len(gain)
     if log.discount == 1 and not _ends(chain):
@@ -119,7 +119,7 @@ def _solve_sparse(log: Log, made: Made, gain: Floats) -> Floats:
     return value_policy(SparseRows(chain, size, 1), gain[:, None], np.asarray(log.discount), only)
 
 
-def _chain(log: Log, made: Made) -> Any:
+def _chain(log: Log, made: Fitted) -> Any:
     """What follows each node under the policy, a CSR matrix ``(S + 1, S + 1)``; the last is the mean of all rows."""
     S, goes_on = len(made.mean), ~log.ended
     part, places = made.part[0][goes_on], (log.state[goes_on], made.reach[goes_on])
