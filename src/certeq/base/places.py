@@ -48,23 +48,23 @@ def pool(given: Executor | None, workers: int = 1, scheduler: str | None = None)
 
 
 @dataclass(frozen=True)
-class Crew:
+class Workforce:
     """Somebody who works for us, and can go on working with what came out before without bringing it here."""
 
-    submit: Callable[..., Any]  # (function, *arguments) -> future; an argument may be a future of the same crew
+    submit: Callable[..., Any]  # (function, *arguments) -> future; an argument may be one of our futures
     size: int  # how many work at the same time
 
 
 @contextmanager
-def crew(threads: int, workers: int = 1, scheduler: str | None = None) -> Iterator[Crew]:
-    """Open a crew: threads of this process, local processes if there are several workers, or a Dask cluster.
+def workforce(threads: int, workers: int = 1, scheduler: str | None = None) -> Iterator[Workforce]:
+    """Open a workforce: threads of this process, local processes if there are several workers, or a Dask cluster.
 
     Work is begun in the order in which it is submitted. Whoever leaves with an exception leaves what was not begun.
     """
     check_one(workers, scheduler)
     if scheduler is not None:
         with _cluster(scheduler) as client:
-            yield Crew(partial(client.submit, pure=False), max(1, sum(client.nthreads().values())))
+            yield Workforce(partial(client.submit, pure=False), max(1, sum(client.nthreads().values())))
         return
     with ThreadPoolExecutor(1 if workers > 1 else threads) as here, executor(workers) as there:
 
@@ -74,7 +74,7 @@ def crew(threads: int, workers: int = 1, scheduler: str | None = None) -> Iterat
             return here.submit(_resolved, function, given)  # what came back from another process stays here
 
         try:
-            yield Crew(submit, workers if workers > 1 else threads)
+            yield Workforce(submit, workers if workers > 1 else threads)
         except BaseException:
             for pool in filter(None, (there, here)):
                 pool.shutdown(wait=False, cancel_futures=True)

@@ -225,7 +225,7 @@ def _table(transition: Floats, target: Floats) -> learning.Lottery:
 
 
 def _cumulated(rows: Floats) -> tuple[Floats, NDArray[np.uint64]]:
-    """Cumulative probabilities of the outcomes that can happen, and which they are; see `certeq.worlds.q_kernel.Lottery`."""
+    """Cumulative probabilities of the outcomes that can happen, and which they are: a `Lottery`."""
     S = rows.shape[1] - 1
     possible = rows[:, :S] > 0
     line, state = np.nonzero(possible)

@@ -88,13 +88,13 @@ def count(
     found = files.find(source)
     told = {"state": state, "action": action, "next_state": next_state, "reward": reward, "done": done}
     layout = plan(found, told | {"truncated": truncated}, bins or {}, max_states)
-    crew_of = (default_threads() if threads is None else whole("threads", threads, 1), whole("workers", workers, 1))
+    hands = (default_threads() if threads is None else whole("threads", threads, 1), whole("workers", workers, 1))
     work = count_share if resume is None else partial(count_kept, count=count_share, folder=_workplace(resume))
-    with places.crew(*crew_of, scheduler) as crew:
-        digests = [crew.submit(files.digest, file) for file in found] if fingerprint else []
-        number = _number(crew.size, workers, scheduler) if resume is None else KEPT_SHARES
+    with places.workforce(*hands, scheduler) as force:
+        digests = [force.submit(files.digest, file) for file in found] if fingerprint else []
+        number = _number(force.size, workers, scheduler) if resume is None else KEPT_SHARES
         shares = _shares(files.pieces(found, piece_rows), number)
-        part = _gather(crew, *shares, partial(work, layout=layout), progress)
+        part = _gather(force, *shares, partial(work, layout=layout), progress)
         marks = [digest.result() for digest in digests]
     check_states(part.states, max_states)
     return finish(part, layout.roles.notes, tuple(file.name for file in found), _mark(found, marks))
@@ -169,7 +169,7 @@ def _shares(pieces: Sequence[Piece], number: int | None) -> tuple[int, list[Sequ
 
 
 def _gather(
-    crew: places.Crew,
+    force: places.Workforce,
     height: int,
     shares: Sequence[Sequence[Piece]],
     work: Callable[[Sequence[Piece]], Part],
@@ -179,11 +179,11 @@ def _gather(
     finished: SimpleQueue[tuple[int, Any]] = SimpleQueue()
 
     def begin(index: int) -> Any:
-        future = crew.submit(work, shares[index])
+        future = force.submit(work, shares[index])
         future.add_done_callback(partial(_tell, finished, index))
         return future
 
-    last = tree(range(len(shares)), begin, partial(crew.submit, merge), height)
+    last = tree(range(len(shares)), begin, partial(force.submit, merge), height)
     _watch(finished, [sum(piece.rows for piece in share) for share in shares], progress)
     part: Part = last.result()
     return part

@@ -11,8 +11,7 @@ import numpy as np
 from certeq.base.arrays import Integers
 from certeq.data.counting.coding import EXACT, RANGE, Coded, LabelSeries, listed
 from certeq.data.counting.tallying import Codes
-from certeq.data.recipes import Bins, Recipe
-from certeq.data.recipes import Labels
+from certeq.data.recipes import Bins, Labels, Recipe
 from certeq.data.recipes.columns import NUMERIC, compact, iso
 
 
