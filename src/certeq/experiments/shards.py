@@ -33,8 +33,8 @@ from certeq.base.writing import settle, sweep, write_files
 if TYPE_CHECKING:
     import polars as pl
 
-Cell = Mapping[str, Any]
-Work = Callable[[Cell, np.random.SeedSequence], dict[str, Any]]
+WorkCell = Mapping[str, Any]
+Work = Callable[[WorkCell, np.random.SeedSequence], dict[str, Any]]
 Progress = Callable[[int, int], None]
 
 MANIFEST = "manifest.json"
@@ -45,7 +45,7 @@ OURS = re.compile(r"[0-9a-f]{20}\.(parquet|json)|manifest\.json")
 class Failure:
     """A cell that raised, and what it raised."""
 
-    cell: Cell
+    cell: WorkCell
     error: BaseException
 
     def __str__(self) -> str:
@@ -69,25 +69,25 @@ class Shard(NamedTuple):
     seconds: float
 
 
-def key_of(cell: Cell) -> str:
+def key_of(cell: WorkCell) -> str:
     """Name of a cell: a hash of what it says."""
     return hashlib.sha256(json.dumps(cell, sort_keys=True).encode()).hexdigest()[:20]
 
 
-def seed_of(cell: Cell, root: int) -> np.random.SeedSequence:
+def seed_of(cell: WorkCell, root: int) -> np.random.SeedSequence:
     """Random stream of a cell."""
     words = [int(key_of(cell)[i : i + 8], 16) for i in (0, 8)]
     return np.random.SeedSequence(root, spawn_key=tuple(words))
 
 
-def size_of(cell: Cell) -> int:
+def size_of(cell: WorkCell) -> int:
     """How much a cell weighs on the progress bar: its data sets."""
     return int(cell.get("data_sets", 1))
 
 
 def run(
     work: Work,
-    cells: Sequence[Cell],
+    cells: Sequence[WorkCell],
     folder: Path,
     *,
     seed: int = 0,
@@ -149,7 +149,7 @@ def clear(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def read_shard(folder: Path, key: str, cell: Cell, seed: int) -> Shard | None:
+def read_shard(folder: Path, key: str, cell: WorkCell, seed: int) -> Shard | None:
     """Read a cell's shard, or None where it is missing, torn or not what it says it is."""
     import polars as pl
 
@@ -163,7 +163,7 @@ def read_shard(folder: Path, key: str, cell: Cell, seed: int) -> Shard | None:
         return None
 
 
-def _write_shard(folder: Path, key: str, cell: Cell, seed: int, columns: dict[str, Any], seconds: float) -> Shard:
+def _write_shard(folder: Path, key: str, cell: WorkCell, seed: int, columns: dict[str, Any], seconds: float) -> Shard:
     import polars as pl
 
     table, file = pl.DataFrame(columns), io.BytesIO()
@@ -174,13 +174,13 @@ def _write_shard(folder: Path, key: str, cell: Cell, seed: int, columns: dict[st
     return Shard(table, seconds)
 
 
-def _label(cell: Cell, seed: int, data: bytes, seconds: float) -> dict[str, Any]:
+def _label(cell: WorkCell, seed: int, data: bytes, seconds: float) -> dict[str, Any]:
     plain = json.loads(json.dumps(cell))  # what JSON makes of it, a tuple being a list
     digest = hashlib.sha256(data).hexdigest()
     return {"certeq": certeq.__version__, "seed": seed, "cell": plain, "sha256": digest, "seconds": seconds}
 
 
-def _keys(cells: Sequence[Cell]) -> list[str]:
+def _keys(cells: Sequence[WorkCell]) -> list[str]:
     keys = [key_of(cell) for cell in cells]
     if len(set(keys)) < len(keys):
         twice = next(cell for i, cell in enumerate(cells) if keys[i] in keys[:i])
@@ -189,7 +189,7 @@ def _keys(cells: Sequence[Cell]) -> list[str]:
 
 
 def _results(
-    work: Work, cells: Sequence[Cell], missing: list[int], seed: int, executor: Executor | None
+    work: Work, cells: Sequence[WorkCell], missing: list[int], seed: int, executor: Executor | None
 ) -> Iterator[tuple[int, tuple[dict[str, Any], float] | Failure]]:
     """What each cell gives, as soon as it is there: its columns and seconds, or how it failed."""
     if executor is None:
@@ -217,7 +217,7 @@ def _results(
             future.cancel()
 
 
-def perform(work: Work, cell: Cell, seed: int, version: str) -> tuple[dict[str, Any], float]:
+def perform(work: Work, cell: WorkCell, seed: int, version: str) -> tuple[dict[str, Any], float]:
     """Do one cell, wherever this runs; a worker with another certeq would give another table."""
     if certeq.__version__ != version:
         raise InputError(f"This worker has certeq {certeq.__version__}, but {version} was asked for.")
@@ -245,7 +245,7 @@ def manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def _write_manifest(
-    folder: Path, cells: Sequence[Cell], seed: int, about: Mapping[str, Any] | None, seconds: float | None = None
+    folder: Path, cells: Sequence[WorkCell], seed: int, about: Mapping[str, Any] | None, seconds: float | None = None
 ) -> None:
     """Tell what the folder is about; machines that took part earlier stay named."""
     machines = (manifest(folder) or {}).get("machines", [])
