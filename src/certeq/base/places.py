@@ -19,6 +19,7 @@ import certeq
 from certeq.base.errors import InputError
 
 THREADS = "CERTEQ_THREADS"
+Advance = Callable[[int, int], None]  # who is told how much is done, and of how much
 PATIENCE = 10.0  # seconds for a scheduler to answer
 
 

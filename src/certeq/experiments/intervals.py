@@ -32,8 +32,6 @@ BEST = "best action"
 BINS = 10  # of the claimed probability that the advised action is best
 ROOM = 8_000_000  # numbers in the counts that are planned with together
 
-Line = dict[str, Any]
-
 
 def run_cell(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
     """All lines of one chunk of data sets, from a plain description."""
@@ -54,7 +52,7 @@ def run_cell(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
 
 def judge(
     truth: MDP, batch: Batch, random: np.random.Generator, known: bool, draws: int, replicates: int
-) -> Iterator[Line]:
+) -> Iterator[dict[str, Any]]:
     """Lines of one data set: its intervals, and how sure of its advice it was in each state."""
     gamma, start = truth.discount, truth.start
     rewards = None if known else estimate_rewards(batch)
@@ -97,7 +95,7 @@ def draw_again(
     return np.concatenate(claims), np.concatenate(kept)
 
 
-def _how_sure(claimed: Floats, plan: Plan, policy: Any) -> Iterator[Line]:
+def _how_sure(claimed: Floats, plan: Plan, policy: Any) -> Iterator[dict[str, Any]]:
     """In states with one best action: claimed probabilities that the advice is it, and how often it is, by bins."""
     clear = plan.tied.sum(axis=-1) == 1
     right = np.take_along_axis(plan.tied, policy[:, None], axis=-1)[:, 0]
@@ -108,7 +106,7 @@ def _how_sure(claimed: Floats, plan: Plan, policy: Any) -> Iterator[Line]:
         yield _line(BEST, bin=int(k), states=int(here.sum()), **mean)
 
 
-def _line(kind: str, **measured: Any) -> Line:
+def _line(kind: str, **measured: Any) -> dict[str, Any]:
     """A line of the table, with NaN for what it does not measure."""
     nothing = dict.fromkeys(("low", "high", "truth", "covered", "claimed", "right"), np.nan)
     return {"kind": kind, "bin": -1, "states": 0} | nothing | measured

@@ -27,6 +27,7 @@ import numpy as np
 
 import certeq
 from certeq.base.errors import InputError
+from certeq.base.places import Advance
 from certeq.base.texts import json_text
 from certeq.base.writing import settle, sweep, write_files
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 WorkCell = Mapping[str, Any]
 Work = Callable[[WorkCell, np.random.SeedSequence], dict[str, Any]]
-Progress = Callable[[int, int], None]
 
 MANIFEST = "manifest.json"
 OURS = re.compile(r"[0-9a-f]{20}\.(parquet|json)|manifest\.json")
@@ -93,7 +93,7 @@ def run(
     seed: int = 0,
     about: Mapping[str, Any] | None = None,
     executor: Executor | None = None,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
 ) -> pl.DataFrame:
     """Do all cells that have no whole shard yet, and return the whole table in the order of the cells.
 

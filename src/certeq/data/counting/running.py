@@ -32,8 +32,6 @@ SHARES = 4  # tasks for each worker, so that none waits long for the last
 LEAST_SHARES = 64  # tasks for a cluster, to which workers may come while it works
 KEPT_SHARES = 256  # shares that are kept, at least: a number of its own, so that any workers go on with those of others
 
-Progress = Callable[[int, int], None]
-
 
 def count(
     source: Any,
@@ -52,7 +50,7 @@ def count(
     fingerprint: bool = True,
     resume: str | Path | None = None,
     piece_rows: int = PIECE,
-    progress: Progress | None = None,
+    progress: places.Advance | None = None,
 ) -> Tallied:
     """Count the rows of a Parquet file, or of all Parquet files in a folder, without holding them in memory.
 
@@ -173,7 +171,7 @@ def _gather(
     height: int,
     shares: Sequence[Sequence[Piece]],
     work: Callable[[Sequence[Piece]], Part],
-    progress: Progress | None,
+    progress: places.Advance | None,
 ) -> Part:
     """Count all shares and merge them; the first of them that fails, in their order, ends it."""
     finished: SimpleQueue[tuple[int, Any]] = SimpleQueue()
@@ -217,9 +215,9 @@ def _tell(finished: SimpleQueue[tuple[int, Any]], index: int, future: Any) -> No
     finished.put((index, CancelledError() if future.cancelled() else future.exception()))
 
 
-def _watch(finished: SimpleQueue[tuple[int, Any]], rows: Sequence[int], progress: Progress | None) -> None:
+def _watch(finished: SimpleQueue[tuple[int, Any]], rows: Sequence[int], progress: places.Advance | None) -> None:
     """Wait for all shares, or for one that failed and all before it; then raise the first of the failures."""
-    say: Progress = progress or (lambda done, total: None)
+    say: places.Advance = progress or (lambda done, total: None)
     waiting, done, total = set(range(len(rows))), 0, sum(rows)
     failures: dict[int, BaseException] = {}
     say(0, total)
