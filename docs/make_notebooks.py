@@ -118,7 +118,7 @@ def _alt(cell: Cell) -> str:
 
 
 def _svg(figure: Any) -> bytes:
-    from certeq.report.drawing import to_svg
+    from certeq.report.style import to_svg
 
     return to_svg(figure)
 

@@ -9,7 +9,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from certeq.report import drawing as pictures
+from certeq.report import style
 
 ROOT = Path(__file__).parents[1]
 A, SUCCESSORS = 4, 10
@@ -31,7 +31,7 @@ def _value(text: str) -> Any:
 
 def draw(planned: list[dict[str, Any]], counted: list[dict[str, Any]]) -> Any:
     """Four pictures: time and memory of planning by states, and of counting by rows."""
-    figure, ((time, memory), (seconds, peak)) = pictures.canvas(2, 2, width=9.0, height=3.0)
+    figure, ((time, memory), (seconds, peak)) = style.canvas(2, 2, width=9.0, height=3.0)
     usual = [row for row in planned if row["actions"] == A and row["non_zeros"] == row["states"] * A * SUCCESSORS]
     index = 0
     for world, words in WORLDS.items():
@@ -39,7 +39,7 @@ def draw(planned: list[dict[str, Any]], counted: list[dict[str, Any]]) -> Any:
             rows = [row for row in usual if (row["world"], row["prior"]) == (world, prior)]
             states = [row["states"] for row in rows]
             label = words + (", uniform prior" if prior == "True" else "")
-            look = {"color": pictures.COLORS[index], "marker": pictures.MARKERS[index], "label": label}
+            look = {"color": style.COLORS[index], "marker": style.MARKERS[index], "label": label}
             time.plot(states, [row["processor_seconds"] for row in rows], **look)
             used = [row["peak_megabytes"] - row["before_megabytes"] + row["csr_megabytes"] for row in rows]
             memory.plot(states, used, **look)
@@ -49,14 +49,12 @@ def draw(planned: list[dict[str, Any]], counted: list[dict[str, Any]]) -> Any:
     for factor, dashes in ((1.0, ":"), (2.5, "--")):
         label = f"{factor:g} x the rows themselves" if factor > 1 else "the rows themselves (CSR)"
         line = [factor * row["csr_megabytes"] for row in plain]
-        memory.plot(states, line, color=pictures.INK, linestyle=dashes, marker="", label=label)
+        memory.plot(states, line, color=style.INK, linestyle=dashes, marker="", label=label)
     rows = [row["rows"] for row in counted]
-    seconds.plot(
-        rows, [row["processor_seconds"] for row in counted], color=pictures.COLORS[0], marker=pictures.MARKERS[0]
-    )
-    peak.plot(rows, [row["peak_megabytes"] for row in counted], color=pictures.COLORS[0], marker=pictures.MARKERS[0])
+    seconds.plot(rows, [row["processor_seconds"] for row in counted], color=style.COLORS[0], marker=style.MARKERS[0])
+    peak.plot(rows, [row["peak_megabytes"] for row in counted], color=style.COLORS[0], marker=style.MARKERS[0])
     file = [row["file_megabytes"] for row in counted]
-    peak.plot(rows, file, color=pictures.INK, linestyle=":", marker="", label="the Parquet file")
+    peak.plot(rows, file, color=style.INK, linestyle=":", marker="", label="the Parquet file")
     for axis, title, x, y in (
         (time, "Planning: time", "states, 4 actions, 10 successors", "processor seconds"),
         (memory, "Planning: memory, with the model", "states, 4 actions, 10 successors", "megabytes"),
@@ -82,9 +80,9 @@ def _brief(value: float, _: Any) -> str:
 
 def main() -> None:
     """Read, draw and write."""
-    with pictures.style():
+    with style.style():
         figure = draw(read("large-scaling.csv"), read("counting-scaling.csv"))
-        (ROOT / "docs" / "images" / "scaling.svg").write_bytes(pictures.to_svg(figure))
+        (ROOT / "docs" / "images" / "scaling.svg").write_bytes(style.to_svg(figure))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 from certeq.experiments import shards
 from certeq.experiments.figures import controlled as figure
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN
-from certeq.report.drawing import to_png
+from certeq.report.style import to_png
 
 SMALL = {"data_sets": 30, "chunk": 30}
 

@@ -15,7 +15,7 @@ from certeq.experiments.verdict import FAILS, HOLDS, OPEN
 from certeq.learning.equivalence import estimate
 from certeq.model.rewards import estimate as rewards_of
 from certeq.questions.posterior import posterior
-from certeq.report.drawing import to_png
+from certeq.report.style import to_png
 
 SMALL = {
     "data_sets": 3, "chunk": 2, "tumor": 1, "tumor_chunk": 1, "episodes": 300, "draws": 20, "replicates": 8,

@@ -6,7 +6,7 @@ import pytest
 from certeq.experiments import shards
 from certeq.experiments.figures import epsilon_greedy as figure
 from certeq.experiments.verdict import FAILS, HOLDS
-from certeq.report.drawing import to_png
+from certeq.report.style import to_png
 
 SMALL = {"data_sets": 40, "chunk": 40}
 

@@ -8,7 +8,7 @@ from certeq import shrink
 from certeq.experiments import procedure, shards
 from certeq.experiments.figures import expert_prior as figure
 from certeq.experiments.verdict import FAILS, HOLDS
-from certeq.report.drawing import to_png
+from certeq.report.style import to_png
 from certeq.worlds import river_swim
 
 SMALL = {"data_sets": 80, "chunk": 80}

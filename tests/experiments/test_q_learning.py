@@ -7,7 +7,7 @@ import pytest
 from certeq.experiments import shards
 from certeq.experiments.figures import q_learning as figure
 from certeq.experiments.verdict import FAILS, HOLDS
-from certeq.report.drawing import to_png
+from certeq.report.style import to_png
 from certeq.worlds import loop
 from certeq.worlds.model_free import q_learning
 

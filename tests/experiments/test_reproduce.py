@@ -20,8 +20,8 @@ from certeq.experiments import figures, shards
 from certeq.experiments import reproduce as driver
 from certeq.experiments.figures import FIGURES, figure
 from certeq.experiments.verdict import OUTCOMES, exactly
-from certeq.report import drawing as pictures
 from certeq.report import reproduction as page
+from certeq.report import style
 
 FILES = {"table.parquet", "table.csv", "picture.svg", "picture.png", "verdicts.json", "shards"}
 
@@ -112,7 +112,7 @@ def test_the_table_on_disk_gives_the_same_verdicts_again(everything):
 @pytest.mark.slow
 def test_a_picture_is_the_same_bytes_every_time(everything):
     table = pl.read_parquet(everything.out / "heat_map" / "table.parquet")
-    again = pictures.to_svg(figure("heat_map").draw(table))
+    again = style.to_svg(figure("heat_map").draw(table))
     assert again == (everything.out / "heat_map" / "picture.svg").read_bytes()
 
 
@@ -299,7 +299,7 @@ def hostile(monkeypatch):
         cells=lambda settings: [{"data_sets": 11}, {"data_sets": settings["data_sets"]}],
         work=hostile_work,
         holds=lambda table: [exactly(HOSTILE, True, HOSTILE)],
-        draw=lambda table: pictures.canvas()[0],
+        draw=lambda table: style.canvas()[0],
     )
     monkeypatch.setitem(sys.modules, "hostile", module)
     monkeypatch.setitem(figures.FIGURES, "hostile", "hostile")

@@ -8,7 +8,7 @@ from certeq.experiments import shards
 from certeq.experiments.figures import tumor, tumor_sweep
 from certeq.experiments.sweeps import losses_of, panels_of
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, Verdict
-from certeq.report.drawing import to_png
+from certeq.report.style import to_png
 from certeq.worlds import tumor as tumor_table
 
 SMALL = {"data_sets": 12, "chunk": 8, "episodes": 2000}

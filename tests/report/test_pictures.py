@@ -15,8 +15,8 @@ from certeq.data.recipes import Bins, Labels, Recipe
 from certeq.questions.compare import compare
 from certeq.questions.findings import Findings, drift
 from certeq.report import maps
-from certeq.report.drawing import to_page
 from certeq.report.sheet import sheet
+from certeq.report.style import to_page
 
 
 def words(figure):

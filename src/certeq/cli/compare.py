@@ -42,7 +42,7 @@ def compare(
     from certeq.cli import show
     from certeq.learning.learned import learn
     from certeq.questions.compare import compare as run
-    from certeq.report import comparing, drawing
+    from certeq.report import comparing, style
 
     if data is not None and source.is_counts(data):
         raise InputError(
@@ -63,7 +63,7 @@ def compare(
     files: dict[Path, str | bytes] = {
         paths["compare.json"]: texts.json_text(found.to_json() | told),
         paths["compare.csv"]: texts.csv_text(*comparing.table(found)),
-        paths["compare.svg"]: drawing.to_svg(comparing.comparison(found)),
+        paths["compare.svg"]: style.to_svg(comparing.comparison(found)),
     }
     if output.report:
         files[paths["report.html"]] = show.page(learned, output, work, comparison=found)

@@ -25,8 +25,8 @@ from certeq.base.writing import write_files
 from certeq.experiments import shards
 from certeq.experiments.figures import FIGURES, STUDIES, figure
 from certeq.experiments.statistics import summarize
-from certeq.report import drawing as pictures
 from certeq.report import reproduction as page
+from certeq.report import style
 
 if TYPE_CHECKING:
     import polars as pl
@@ -178,8 +178,8 @@ def _one(order: Order, name: str, watch: Onlooker, executor: Executor | None) ->
     contents: dict[str, str | bytes] = {
         TABLE: _parquet(table),
         csv_name: csv,
-        SVG: pictures.to_svg(drawn),
-        PNG: pictures.to_png(drawn),
+        SVG: style.to_svg(drawn),
+        PNG: style.to_png(drawn),
         VERDICTS: json_text(record),
     }
     write_files({folder / file: content for file, content in contents.items()}, force=True)

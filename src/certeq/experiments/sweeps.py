@@ -134,14 +134,14 @@ def judge_near(claim: str, first: Floats, second: Floats, close: float = CLOSE) 
 
 def draw_panels(table: pl.DataFrame, *, per_row: int = 3, scale: str = "linear") -> Figure:
     """One axis for each panel: lines with bands against the strength, levels for methods without one."""
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     panels = panels_of(table)
     figure: Figure
-    with pictures.style():
+    with style.style():
         rows = -(-len(panels) // per_row)
         columns = min(per_row, len(panels))
-        figure, axes = pictures.canvas(columns, rows, width=max(2.3 * columns, pictures.COLUMN), height=2.2)
+        figure, axes = style.canvas(columns, rows, width=max(2.3 * columns, style.COLUMN), height=2.2)
         for axis in axes.ravel()[len(panels) :]:
             axis.set_visible(False)
         for place, (axis, panel) in enumerate(zip(axes.ravel(), panels, strict=False)):
@@ -171,14 +171,14 @@ def plain_ticks(axis: Any) -> None:
 
 
 def _draw_panel(axis: Any, table: pl.DataFrame, panel: str) -> None:
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     grid, levels = strengths_of(table), 0
     for index, method in enumerate(table["method"].unique(maintain_order=True)):
         mean, half = bands(losses_of(table, panel, method))
         if len(mean) > 1:
-            pictures.line_with_band(axis, grid, mean, half, label=method, index=index)
+            style.line_with_band(axis, grid, mean, half, label=method, index=index)
         else:
             dashes: Any = DASHES[levels % len(DASHES)]
-            pictures.level_with_band(axis, float(mean[0]), float(half[0]), label=method, index=index, dashes=dashes)
+            style.level_with_band(axis, float(mean[0]), float(half[0]), label=method, index=index, dashes=dashes)
             levels += 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats
 from certeq.base.display import shorten
-from certeq.report import drawing as pictures
+from certeq.report import style
 from certeq.report.sheet import Side
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def canvas(shape: tuple[int, int], panels: int = 1, *, extra: float = 0.0) -> tu
     lines = ceil(panels / beside)
     cell = (WIDTH - 1.9) / (beside * columns)
     sheet = min(rows * min(max(cell, 0.2 if rows <= 24 else 0.14), 0.36), 8.0)
-    figure, axes = pictures.canvas(beside, lines, width=WIDTH, height=sheet + 0.8 + extra / lines)
+    figure, axes = style.canvas(beside, lines, width=WIDTH, height=sheet + 0.8 + extra / lines)
     for axis in axes.flat[panels:]:
         axis.set_visible(False)
     for axis in axes.flat:
@@ -150,4 +150,4 @@ def _side(axis: Any, side: Side, which: str, *, shown: bool) -> None:
     ticks(middles, [shorten(text, 14) if shown else "" for text in side.outer], fontsize=7, **turned)
     axis.tick_params(axis=which, which="major", pad=5 + 3.4 * max(map(len, words)) if which == "y" or upright else 14)
     for edge in np.arange(1, len(side.outer)) * group:
-        (axis.axhline if which == "y" else axis.axvline)(edge, color=pictures.INK, linewidth=0.7)
+        (axis.axhline if which == "y" else axis.axvline)(edge, color=style.INK, linewidth=0.7)

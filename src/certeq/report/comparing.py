@@ -8,7 +8,7 @@ import numpy as np
 
 from certeq.questions.asking import RECORDED
 from certeq.questions.comparison import Comparison
-from certeq.report import drawing as pictures
+from certeq.report import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,11 +20,11 @@ def comparison(found: Comparison) -> Figure:
     """Two panels: held-out log probability behind the best (with two standard errors), and posterior value (90 %)."""
     names = [each.name for each in found.entries]
     height = 0.9 + 0.22 * (len(names) + 1)
-    with pictures.style(page=True):
+    with style.style(page=True):
         figure: Figure
-        figure, [[left, right]] = pictures.canvas(2, height=height)
+        figure, [[left, right]] = style.canvas(2, height=height)
         for y, name in enumerate(names):
-            color = pictures.COLORS[1] if name == found.recommended else pictures.INK
+            color = style.COLORS[1] if name == found.recommended else style.INK
             _prediction(left, found, name, y, color)
             _value(right, found, name, y, color)
         _value(right, found, RECORDED, len(names), "#7a828a")

@@ -8,7 +8,7 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats
 from certeq.base.display import shorten
-from certeq.report import drawing as pictures
+from certeq.report import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from certeq.questions.posterior import CredibleInterval, Posterior
 
 WIDTH = 4.8  # inches; narrow enough to be read on a phone
-NOW, LATER = pictures.COLORS[0], pictures.COLORS[1]
+NOW, LATER = style.COLORS[0], style.COLORS[1]
 
 
 def value_densities(posterior: Posterior, *, level: float = 0.9) -> Figure:
     """What each policy is worth under the posterior: density, mean and interval, and what the fitted model claims."""
     figure: Figure
-    with pictures.style(page=True):
-        figure, axes = pictures.canvas(width=WIDTH, height=0.75 + 0.62 * len(posterior.names))
+    with style.style(page=True):
+        figure, axes = style.canvas(width=WIDTH, height=0.75 + 0.62 * len(posterior.names))
         axis = axes[0, 0]
         for i, name in enumerate(posterior.names):
-            base, color = len(posterior.names) - 1 - i, pictures.COLORS[i % len(pictures.COLORS)]
+            base, color = len(posterior.names) - 1 - i, style.COLORS[i % len(style.COLORS)]
             x, height = _density(posterior.values[i])
             axis.fill_between(x, base, base + 0.8 * height, color=color, alpha=0.35, linewidth=0)
             axis.plot(x, base + 0.8 * height, color=color, linewidth=1)
             found = posterior.interval(name, level)
             axis.plot([found.low, found.high], [base, base], color=color, linewidth=3, solid_capstyle="butt")
             axis.plot(found.mean, base, "o", color=color, markersize=5)
-            axis.plot(posterior.claimed[i], base, "D", color=pictures.INK, markersize=4, markerfacecolor="none")
+            axis.plot(posterior.claimed[i], base, "D", color=style.INK, markersize=4, markerfacecolor="none")
         axis.set_yticks(range(len(posterior.names)), [shorten(name, 26) for name in posterior.names[::-1]])
         axis.set(xlabel="value from the first decision on", ylim=(-0.25, len(posterior.names)))
         _quiet(axis)
         axis.plot([], [], "o-", color="#8a9199", linewidth=3, label=f"mean and {level:.0%} interval")
-        axis.plot([], [], "D", color=pictures.INK, markersize=4, markerfacecolor="none", label="claimed by the model")
+        axis.plot([], [], "D", color=style.INK, markersize=4, markerfacecolor="none", label="claimed by the model")
         figure.legend(loc="outside upper left", ncols=2)
     return figure
 
@@ -51,14 +51,14 @@ def estimates(off_policy: OffPolicy, model: CredibleInterval | None = None) -> F
     known = [one for one in off_policy.estimates if np.isfinite(one.value)]
     names = [*(["by the model"] if model is not None else []), *(one.words for one in known)]
     figure: Figure
-    with pictures.style(page=True):
-        figure, axes = pictures.canvas(width=WIDTH, height=0.6 + 0.26 * max(len(names), 1))
+    with style.style(page=True):
+        figure, axes = style.canvas(width=WIDTH, height=0.6 + 0.26 * max(len(names), 1))
         axis, y = axes[0, 0], len(names) - 1
         if model is not None:
-            axis.axvspan(model.low, model.high, color=pictures.COLORS[0], alpha=0.12, linewidth=0)
-            _dot(axis, y, model, pictures.COLORS[0])
+            axis.axvspan(model.low, model.high, color=style.COLORS[0], alpha=0.12, linewidth=0)
+            _dot(axis, y, model, style.COLORS[0])
         for i, one in enumerate(known):
-            color = pictures.COLORS[1] if one.trusted else "#8a9199"
+            color = style.COLORS[1] if one.trusted else "#8a9199"
             _dot(axis, y - i - (model is not None), (one.value, one.low, one.high), color)
         axis.set_yticks(range(len(names)), names[::-1])
         axis.set(xlabel="value of the advice from the first decision on", ylim=(-0.6, len(names) - 0.4))
@@ -76,13 +76,13 @@ def _dot(axis: Any, y: float, found: tuple[float, float, float], color: str) -> 
 def departures(path: RegularizationPath) -> Figure:
     """In how many states the advice is another than the learned one, along the path."""
     figure: Figure
-    with pictures.style(page=True):
-        figure, axes = pictures.canvas(width=WIDTH, height=2.3)
+    with style.style(page=True):
+        figure, axes = style.canvas(width=WIDTH, height=2.3)
         axis = axes[0, 0]
         other = (path.policies != path.advice).sum(axis=1)
         edges = np.concatenate([[path.low], path.knots, [path.high]])
-        axis.stairs(other, edges, baseline=0, fill=True, color=pictures.COLORS[0], alpha=0.25)
-        axis.stairs(other, edges, baseline=None, color=pictures.COLORS[0], linewidth=1.6)
+        axis.stairs(other, edges, baseline=0, fill=True, color=style.COLORS[0], alpha=0.25)
+        axis.stairs(other, edges, baseline=None, color=style.COLORS[0], linewidth=1.6)
         what = path.along.replace("_", " ")
         axis.set(xlabel=what, ylabel="states advised otherwise", xlim=(path.low, path.high), ylim=(0, None))
         _quiet(axis)
@@ -100,13 +100,13 @@ def reasons(findings: Findings, *, states: int = 12, suppress_below: int = 0) ->
     runner, gap = findings.runner_up
     actions = [shorten(name, 14) for name in policy.action_names]
     figure: Figure
-    with pictures.style(page=True):
-        figure, axes = pictures.canvas(width=WIDTH, height=0.8 + 0.3 * max(len(shown), 1))
+    with style.style(page=True):
+        figure, axes = style.canvas(width=WIDTH, height=0.8 + 0.3 * max(len(shown), 1))
         axis, y = axes[0, 0], np.arange(len(shown))[::-1]
         axis.barh(y + 0.17, findings.now[shown], height=0.3, color=NOW, label="now: reward")
         axis.barh(y - 0.17, findings.later[shown], height=0.3, color=LATER, label="later: where it leads")
-        axis.plot(gap[shown], y, "D", color=pictures.INK, markersize=4, label="both: the gap")
-        axis.axvline(0, color=pictures.INK, linewidth=0.8)
+        axis.plot(gap[shown], y, "D", color=style.INK, markersize=4, label="both: the gap")
+        axis.axvline(0, color=style.INK, linewidth=0.8)
         labels = [
             f"{name}\n{actions[findings.advised[s]]} over {actions[runner[s]]}"
             for s, name in zip(shown, names, strict=True)
@@ -139,14 +139,14 @@ def chances(posterior: Posterior, *, clear: float = 0.8, among: Booleans | None 
     chance = np.atleast_2d(posterior.advised_best)[0]
     chance = chance[~np.isnan(chance) & (True if among is None else among)]
     figure: Figure
-    with pictures.style(page=True):
-        figure, axes = pictures.canvas(width=WIDTH, height=1.9)
+    with style.style(page=True):
+        figure, axes = style.canvas(width=WIDTH, height=1.9)
         axis = axes[0, 0]
         edges = np.linspace(0, 1, 21)
         number, _ = np.histogram(chance, edges)
-        colors = [pictures.COLORS[4] if edge < clear - 1e-9 else pictures.COLORS[0] for edge in edges[:-1]]
+        colors = [style.COLORS[4] if edge < clear - 1e-9 else style.COLORS[0] for edge in edges[:-1]]
         axis.bar(edges[:-1] + 0.025, number, width=0.045, color=colors)
-        axis.axvline(clear, color=pictures.INK, linewidth=0.8, linestyle=":")
+        axis.axvline(clear, color=style.INK, linewidth=0.8, linestyle=":")
         top = max(int(number.max()), 1)
         axis.set(
             xlabel="probability that the advised action is the best", ylabel="states", xlim=(0, 1), ylim=(0, 1.08 * top)

@@ -15,8 +15,7 @@ from certeq.base.display import harmless, number, several, shorten
 from certeq.questions.asking import ADVICE
 from certeq.questions.findings import Findings
 from certeq.report import comparing as comparison
-from certeq.report import curves, embed, html, maps, tell
-from certeq.report import drawing as pictures
+from certeq.report import curves, embed, html, maps, style, tell
 from certeq.report import listing as tables
 
 if TYPE_CHECKING:
@@ -202,7 +201,7 @@ def _arrows(findings: Findings) -> str:
 def _picture(
     name: str, draw: Callable[[], Figure], alt: str, caption: str, table: tables.Listing | None = None
 ) -> Picture:
-    return Picture(name, html.data_uri(pictures.to_page(draw())), alt, caption, table)
+    return Picture(name, html.data_uri(style.to_page(draw())), alt, caption, table)
 
 
 def _path(findings: Findings) -> Picture:

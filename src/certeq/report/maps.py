@@ -10,8 +10,7 @@ from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.base.display import number, shorten
 from certeq.model import weights
 from certeq.questions.findings import drift
-from certeq.report import cells
-from certeq.report import drawing as pictures
+from certeq.report import cells, style
 from certeq.report.sheet import Sheet, Side, sheet
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def policy_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
     solid = support >= max(THIN, suppress_below)
     paper = sheet(policy.recipe)
     signs = action_signs(policy.action_names)
-    with pictures.style(page=True):
+    with style.style(page=True):
         figure, (axis,) = cells.canvas((paper.rows, paper.columns), extra=0.3)
         _paint_actions(axis, paper, advised, solid)
         cells.sides(axis, paper.down, paper.across)
@@ -70,7 +69,7 @@ def policy_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
             _arrows(axis, paper, drift(learned), advised >= 0)
         elif paper.rows * paper.columns <= NUMBERED:
             for s in np.flatnonzero(advised >= 0):
-                ink = "#ffffff" if solid[s] else pictures.INK
+                ink = "#ffffff" if solid[s] else style.INK
                 cells.write(axis, paper.row[s], paper.column[s], signs[advised[s]], ink)
         _key(figure, policy.action_names, signs, advised, pale=not solid.all(), limit=max(THIN, suppress_below))
     return figure
@@ -84,7 +83,7 @@ def action_signs(names: tuple[str, ...]) -> list[str]:
 
 def action_color(action: int) -> str:
     """The color of an action, the same in every picture."""
-    return pictures.COLORS[action % len(pictures.COLORS)]
+    return style.COLORS[action % len(style.COLORS)]
 
 
 def _map(
@@ -98,7 +97,7 @@ def _map(
     panels, down, across = _panels(policy, values, hidden)
     low, high = map(float, limits)
     scale = LogNorm(low, high) if log else Normalize(low, high)
-    with pictures.style(page=True):
+    with style.style(page=True):
         figure, axes = cells.canvas(panels[0].values.shape, len(panels))
         for i, (axis, panel) in enumerate(zip(axes, panels, strict=True)):
             cells.paint(axis, panel, scale)
@@ -153,9 +152,9 @@ def _arrows(axis: Any, paper: Sheet, ahead: Floats, there: Booleans) -> None:
     x, y = paper.column + 0.5, paper.row + 0.5
     axis.quiver(
         x[moves], y[moves], (across * size)[moves], (down * size)[moves],
-        angles="xy", scale_units="xy", scale=1, pivot="mid", color=pictures.INK, width=0.005,
+        angles="xy", scale_units="xy", scale=1, pivot="mid", color=style.INK, width=0.005,
     )  # fmt: skip
-    axis.plot(x[there & ~moves], y[there & ~moves], "o", color=pictures.INK, markersize=2.5)
+    axis.plot(x[there & ~moves], y[there & ~moves], "o", color=style.INK, markersize=2.5)
 
 
 def _key(figure: Any, names: tuple[str, ...], signs: list[str], advised: Integers, *, pale: bool, limit: int) -> None:

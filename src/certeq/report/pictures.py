@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from certeq.report.comparing import comparison
 from certeq.report.curves import chances, departures, estimates, reasons, value_densities
-from certeq.report.drawing import to_png, to_svg
 from certeq.report.maps import count_map, implied_prior_map, policy_map, weight_map
+from certeq.report.style import to_png, to_svg
 
 __all__ = [
     "chances",

@@ -148,12 +148,12 @@ def _advantage(table: pl.DataFrame, first: str, second: str) -> Floats:
 
 def draw(table: pl.DataFrame) -> Figure:
     """Maps of both differences in loss and of the difference in distance."""
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     closer = _advantage(table, *READINGS["by error"])
     figure: Figure
-    with pictures.style():
-        figure, axes = pictures.canvas(3, 1, width=7.2, height=3.1)
+    with style.style():
+        figure, axes = style.canvas(3, 1, width=7.2, height=3.1)
         for axis, (kind, pair) in zip(axes[0], PAIRS.items(), strict=False):
             differences = _gaps(table, pair)
             uniform, greedy = _wins(differences)

@@ -179,14 +179,14 @@ def draw(table: pl.DataFrame) -> Figure:
     """Coverage against size for each world, and a reliability curve for all of them."""
     import polars as pl
 
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     worlds = list(table["world"].unique(maintain_order=True))
     per_row = 4
     rows = -(-(len(worlds) + 1) // per_row)
     figure: Figure
-    with pictures.style():
-        figure, axes = pictures.canvas(per_row, rows, width=9.2, height=2.3)
+    with style.style():
+        figure, axes = style.canvas(per_row, rows, width=9.2, height=2.3)
         flat = axes.ravel()
         for axis in flat[len(worlds) + 1 :]:
             axis.set_visible(False)
@@ -202,7 +202,7 @@ def draw(table: pl.DataFrame) -> Figure:
 def _draw_coverage(axis: Any, part: pl.DataFrame) -> None:
     import polars as pl
 
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     sizes = sorted(part["size"].unique())
     axis.axhline(LEVEL, color="#999999", linewidth=0.8)
@@ -210,7 +210,7 @@ def _draw_coverage(axis: Any, part: pl.DataFrame) -> None:
         found = [coverage(part.filter((pl.col("size") == size) & (pl.col("kind") == kind))) for size in sizes]
         center = np.array([each.mean for each in found])
         ends = np.abs(np.array([[each.low for each in found], [each.high for each in found]]) - center)
-        color, marker = pictures.COLORS[index], pictures.MARKERS[index]
+        color, marker = style.COLORS[index], style.MARKERS[index]
         axis.errorbar(sizes, center, yerr=ends, color=color, marker=marker, capsize=2, label=kind)
     axis.set(xscale="log", ylim=(-0.03, 1.03), xticks=sizes, xticklabels=list(map(str, sizes)))
     axis.minorticks_off()
@@ -219,13 +219,13 @@ def _draw_coverage(axis: Any, part: pl.DataFrame) -> None:
 def _draw_reliability(axis: Any, table: pl.DataFrame, worlds: list[str]) -> None:
     import polars as pl
 
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     axis.plot([0, 1], [0, 1], color="#999999", linewidth=0.8)
     for index, world in enumerate(worlds):
         part = table.filter(pl.col("world") == world)
         columns = (part[name].to_numpy() for name in ("bin", "states", "claimed", "right"))
         said, was, _ = zip(*_by_bin(*columns), strict=True)
-        axis.plot(said, was, color=pictures.COLORS[index], marker=pictures.MARKERS[index], markersize=2.5, label=world)
+        axis.plot(said, was, color=style.COLORS[index], marker=style.MARKERS[index], markersize=2.5, label=world)
     axis.set(title="advice is best", xlabel="claimed chance", ylabel="frequency", xlim=(0, 1), ylim=(0, 1))
     axis.legend(fontsize=4.5, loc="lower right")

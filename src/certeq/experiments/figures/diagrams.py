@@ -115,11 +115,11 @@ def _distance(found: Row | None, row: Row) -> float:
 
 def draw(table: pl.DataFrame) -> Figure:
     """One diagram above the other."""
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     figure: Figure
-    with pictures.style():
-        figure, axes = pictures.canvas(rows=2, width=6.4, height=2.0, height_ratios=(2, 3))
+    with style.style():
+        figure, axes = style.canvas(rows=2, width=6.4, height=2.0, height_ratios=(2, 3))
         for axis, (name, title), place in zip(axes[:, 0], WORLDS.items(), (_along, _around), strict=True):
             place(axis, _rows(table, name), name)
             axis.set_title(title, loc="left")
@@ -130,11 +130,10 @@ def draw(table: pl.DataFrame) -> Figure:
 
 def _along(axis: Any, rows: dict[tuple[str, int, str], Row], name: str) -> None:
     """River Swim: states in a row, right above and left below."""
-    from certeq.report import diagram
-    from certeq.report import drawing as pictures
+    from certeq.report import diagram, style
 
     at = {s: (1.7 * s, 0.0) for s in range(1 + max(pair[1] for pair in rows))}
-    colors = {"left": pictures.COLORS[0], "right": pictures.COLORS[1]}
+    colors = {"left": style.COLORS[0], "right": style.COLORS[1]}
     dashes = {"left": "-", "right": (0, (4, 1.5))}
     for (_, s, action), (_, chances) in rows.items():
         for after, chance in chances.items():
@@ -155,8 +154,7 @@ def _along(axis: Any, rows: dict[tuple[str, int, str], Row], name: str) -> None:
 
 def _around(axis: Any, rows: dict[tuple[str, int, str], Row], name: str) -> None:
     """Loop: two circles through state 0; an arrow bears the chance under each action."""
-    from certeq.report import diagram
-    from certeq.report import drawing as pictures
+    from certeq.report import diagram, style
 
     at = {0: (0.0, 0.0)}
     for i in range(1, 5):
@@ -174,7 +172,7 @@ def _around(axis: Any, rows: dict[tuple[str, int, str], Row], name: str) -> None
         )
         back = after == 0 and not sure  # falling back, drawn through the inside of the loop
         bend = {(0, 5): 0.14, (5, 0): 0.1, (7, 0): -0.06}.get((s, after), 0.0)
-        look: dict[str, Any] = {"color": pictures.COLORS[0] if s < 5 and after < 5 else pictures.COLORS[1]}
+        look: dict[str, Any] = {"color": style.COLORS[0] if s < 5 and after < 5 else style.COLORS[1]}
         if back:
             look = {"color": "#777777", "linestyle": (0, (4, 1.5))}
         diagram.arrow(axis, at[s], at[after], label, bend=bend, halfway=0.4 if s == 5 else 0.3 if back else 0.5, **look)

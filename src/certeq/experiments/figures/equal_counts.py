@@ -96,18 +96,18 @@ def _losses(table: pl.DataFrame, name: str) -> Floats:
 
 def draw(table: pl.DataFrame) -> Figure:
     """Both curves on one axis, the second over the first."""
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     figure: Figure
     grid = np.unique(table["strength"].to_numpy())
-    with pictures.style():
-        figure, axes = pictures.canvas(width=4.2, height=2.9)
+    with style.style():
+        figure, axes = style.canvas(width=4.2, height=2.9)
         axis = axes[0, 0]
         mean, half = bands(_losses(table, "discount"))
-        axis.plot(grid, mean, color=pictures.COLORS[5], linewidth=6, alpha=0.8, label=METHODS["discount"])
-        axis.fill_between(grid, mean - half, mean + half, color=pictures.COLORS[5], alpha=0.25, linewidth=0)
+        axis.plot(grid, mean, color=style.COLORS[5], linewidth=6, alpha=0.8, label=METHODS["discount"])
+        axis.fill_between(grid, mean - half, mean + half, color=style.COLORS[5], alpha=0.25, linewidth=0)
         mean, half = bands(_losses(table, "uniform_prior"))
-        pictures.line_with_band(axis, grid, mean, half, label=METHODS["uniform_prior"], index=1)
+        style.line_with_band(axis, grid, mean, half, label=METHODS["uniform_prior"], index=1)
         axis.set(xlabel="strength ε", ylabel="loss")
         axis.set_ylim(bottom=0)
         axis.legend()

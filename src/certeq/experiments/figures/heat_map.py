@@ -132,13 +132,13 @@ def draw(table: pl.DataFrame) -> Figure:
     """States across, methods down; color and number are the value, the arrow is the advice."""
     from matplotlib.colors import LogNorm
 
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     figure: Figure
     methods = list(dict.fromkeys(table["method"].to_list()))
     values = np.stack([_values(table, method) for method in methods])
-    with pictures.style():
-        figure, axes = pictures.canvas(width=6.4, height=2.5)
+    with style.style():
+        figure, axes = style.canvas(width=6.4, height=2.5)
         axis = axes[0, 0]
         shades = axis.imshow(values, norm=LogNorm(), cmap="viridis", aspect="auto")
         for row, method in enumerate(methods):

@@ -97,13 +97,13 @@ def _curve(table: pl.DataFrame, visits: int) -> Floats:
 
 def draw(table: pl.DataFrame) -> Figure:
     """One curve for each number of observations; the paper's is the thick one."""
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     figure: Figure
     grid = np.unique(table["planning_discount"].to_numpy())
     inside = slice(1, -1)  # infinite at 0 and zero at γ: neither has a place on a logarithmic axis
-    with pictures.style():
-        figure, axes = pictures.canvas(width=4.2, height=2.9)
+    with style.style():
+        figure, axes = style.canvas(width=4.2, height=2.9)
         axis = axes[0, 0]
         for index, visits in enumerate(sorted(set(table["visits"]))):
             paper = visits == PAPER_VISITS
@@ -112,7 +112,7 @@ def draw(table: pl.DataFrame) -> Figure:
             axis.plot(
                 grid[inside],
                 _curve(table, visits)[inside],
-                color=pictures.COLORS[index],
+                color=style.COLORS[index],
                 label=label,
                 linewidth=2.2 if paper else 1.3,
                 linestyle=dashes,

@@ -143,17 +143,17 @@ def _judge(table: pl.DataFrame, panel: str) -> list[Verdict]:
 
 def draw(table: pl.DataFrame) -> Figure:
     """Learning curves, one panel for each world."""
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     panels = panels_of(table)
     episodes = np.unique(table["episode"].to_numpy())
     figure: Figure
-    with pictures.style():
-        figure, axes = pictures.canvas(len(panels), 1, width=max(2.3 * len(panels), pictures.COLUMN), height=2.4)
+    with style.style():
+        figure, axes = style.canvas(len(panels), 1, width=max(2.3 * len(panels), style.COLUMN), height=2.4)
         for axis, panel in zip(axes[0], panels, strict=True):
             for index, name in enumerate(METHODS):
                 mean, half = bands(curves_of(table, panel, name))
-                pictures.line_with_band(axis, episodes, mean, half, label=name, index=index)
+                style.line_with_band(axis, episodes, mean, half, label=name, index=index)
             axis.set(title=panel, xlabel="episode")
         axes[0, 0].set_ylabel("reward per episode")
         handles, labels = axes[0, 0].get_legend_handles_labels()

@@ -13,7 +13,7 @@ from certeq.experiments.procedure import method, run_cell
 from certeq.experiments.statistics import Interval, hindsight, ratio
 from certeq.experiments.sweeps import Panel, cells_of, losses_of, panels_of
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, Verdict, exactly
-from certeq.report import drawing as pictures
+from certeq.report import style
 from certeq.worlds import environment
 
 if TYPE_CHECKING:
@@ -209,18 +209,18 @@ def draw(table: pl.DataFrame) -> Figure:
     found = {panel: each for panel, each in ratios(table).items() if np.isfinite(each[OURS].mean)}
     order = sorted(found, key=lambda panel: -found[panel][OURS].mean)
     shown = (PAPER, "evidence, targets", "value-aware", "oracle ε*", OURS)
-    with pictures.style():
+    with style.style():
         figure: Figure
-        figure, [[axis]] = pictures.canvas(width=2 * pictures.COLUMN, height=1 + 0.16 * len(order))
+        figure, [[axis]] = style.canvas(width=2 * style.COLUMN, height=1 + 0.16 * len(order))
         for i, name in enumerate(shown):
             strong = name == OURS
             center = np.array([found[panel][name].mean for panel in order])
             ends = np.array([[found[panel][name].low, found[panel][name].high] for panel in order]).T
             reach = np.abs(ends - center)
-            color = "#000000" if strong else pictures.COLORS[i]
+            color = "#000000" if strong else style.COLORS[i]
             axis.errorbar(
                 np.clip(center, *SPAN), np.arange(len(order)), xerr=reach if strong else None, linestyle="",
-                marker=pictures.MARKERS[i], color=color, markersize=4 if strong else 3, label=name,
+                marker=style.MARKERS[i], color=color, markersize=4 if strong else 3, label=name,
                 alpha=1 if strong else 0.7,
             )  # fmt: skip
         axis.axvline(1, color="#000000", linewidth=0.8)

@@ -98,12 +98,12 @@ def _all(verdicts: Mapping[str, Verdict]) -> Verdict:
 
 def draw(table: pl.DataFrame) -> Figure:
     """One column for each parameter."""
-    from certeq.report import drawing as pictures
+    from certeq.report import style
 
     known = set(panels_of(table))
     figure: Figure
-    with pictures.style():
-        figure, axes = pictures.canvas(len(GRID), 2, width=7.2, height=2.0, sharey="row")
+    with style.style():
+        figure, axes = style.canvas(len(GRID), 2, width=7.2, height=2.0, sharey="row")
         for column, (parameter, values) in enumerate(GRID.items()):
             top, bottom = axes[:, column]
             there = [value for value in values if panel_name(parameter, value) in known]
@@ -113,7 +113,7 @@ def draw(table: pl.DataFrame) -> Figure:
                 for axis, which in ((top, 0), (bottom, 1)):
                     mean, half = np.array([pair[which] for pair in pairs]).T
                     x = np.array(there) + (index - 0.5) * step
-                    color, marker = pictures.COLORS[index], pictures.MARKERS[index]
+                    color, marker = style.COLORS[index], style.MARKERS[index]
                     axis.errorbar(x, mean, half, color=color, marker=marker, label=name, linewidth=1, capsize=2)
             top.axhline(0, color="black", linewidth=0.8)
             top.axhspan(-CLOSE, CLOSE, color="#DDDDDD", linewidth=0, zorder=0)
