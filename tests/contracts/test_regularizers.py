@@ -10,17 +10,24 @@ from hypothesis import strategies as st
 from certeq import REGULARIZERS, Batch, Counts, InputError, plan, shrink, tally
 from certeq.learning.equivalence import estimate
 from certeq.regularizers import needs_of, settings_of
-from strategies import SEEDS, as_sparse, counts, element, random_counts, random_rows
+from strategies import SEEDS, WEIGHTS, as_sparse, counts, element, random_counts, random_rows
 
-STRENGTHS = [{"strength": 0.3}, {"strength": 0.0}, {"strength": 1.0}, {"planning_discount": 0.5}]
-PLUG_INS = [{}, {"plug_in": "mle"}, {"plug_in": "unbiased"}, {"plug_in": "posterior", "pseudo_count": 2.0}]
+GAMMA = 0.9
+STRENGTHS = [{"strength": WEIGHTS}, {"planning_discount": st.floats(0, GAMMA)}]
+MAGNITUDES = [*STRENGTHS, {"magnitude": st.floats(0, 100) | st.just(np.inf)}]
+PLUG_INS = [
+    {},
+    {"plug_in": "mle"},
+    {"plug_in": "unbiased"},
+    {"plug_in": "posterior", "pseudo_count": st.floats(0.1, 9)},
+]
 SHARED = "a shared row"  # stands for a target that fits any counts: always to state 0
-EXAMPLES = {
+EXAMPLES = {  # settings of each regularizer, of which the laws draw; a value may be drawn as well
     "none": [{}],
     "discount": STRENGTHS,
     "uniform_blend": STRENGTHS,
-    "uniform_prior": [*STRENGTHS, {"magnitude": 2.5}],
-    "expert_prior": [{"target": SHARED, **settings} for settings in [*STRENGTHS, {"magnitude": 2.5}]],
+    "uniform_prior": MAGNITUDES,
+    "expert_prior": [{"target": SHARED, **settings} for settings in MAGNITUDES],
     "epsilon_greedy": STRENGTHS,
     "least_mse": [*PLUG_INS, *({"target": SHARED, **settings} for settings in PLUG_INS)],
     "least_mse_epsilon_greedy": PLUG_INS,
@@ -28,21 +35,29 @@ EXAMPLES = {
         {},
         {"structures": ["all"]},
         {"target": SHARED},
-        {"odds": 1.0},
+        {"odds": st.floats(0.1, 10)},
         {"target": "marginal"},
         {"target": "state"},
     ],
-    "value_aware": [{}, {"target": SHARED}, {"iterations": 1, "structures": ["pair"]}],
+    "value_aware": [{}, {"target": SHARED}, {"iterations": st.integers(1, 3), "structures": ["pair"]}],
     "evidence_targets": [{}, {"compare": ["self_loop", "reachable"]}, {"odds": 1.0, "structures": ["action"]}],
 }
-CASES = [(name, settings) for name in REGULARIZERS for settings in EXAMPLES.get(name, [])]
-few = hypothesis_settings(max_examples=15)  # for each of the many cases
-each_case = pytest.mark.parametrize(("name", "settings"), CASES)
-GAMMA = 0.9
+each = pytest.mark.parametrize("name", REGULARIZERS)
+few = hypothesis_settings(max_examples=25)  # for each regularizer
 
 
 def test_every_regularizer_has_an_example():
     assert set(EXAMPLES) == set(REGULARIZERS), "give the new regularizer a line in EXAMPLES"
+
+
+def settings_for(name):
+    """Draws of the settings of a regularizer."""
+    return st.one_of(
+        st.fixed_dictionaries(
+            {key: v if isinstance(v, st.SearchStrategy) else st.just(v) for key, v in example.items()}
+        )
+        for example in EXAMPLES[name]
+    )
 
 
 def fitted(settings, table):
@@ -79,29 +94,32 @@ def rewards_for(table, seed):
     return np.random.default_rng(seed).uniform(-1, 1, size=table.visits.shape[-2:])
 
 
-@each_case
+@each
 @few
-@given(table=counts())
-def test_weights_are_shares_one_for_each_pair(name, settings, table):
+@given(data=st.data(), table=counts())
+def test_weights_are_shares_one_for_each_pair(name, data, table):
+    settings = data.draw(settings_for(name))
     weight = weights_of(table, name, settings)
     assert weight.shape == table.visits.shape
     assert (weight >= 0).all()
     assert (weight <= 1).all()
 
 
-@each_case
+@each
 @few
-@given(table=counts())
-def test_rows_of_the_model_are_distributions_that_may_lack_mass(name, settings, table):
+@given(data=st.data(), table=counts())
+def test_rows_of_the_model_are_distributions_that_may_lack_mass(name, data, table):
+    settings = data.draw(settings_for(name))
     rows = np.broadcast_to(model_of(table, name, settings).transition.dense(), table.transitions.shape)
     assert (rows >= 0).all()
     assert (rows.sum(axis=-1) <= 1 + 1e-12).all()
 
 
-@each_case
+@each
 @few
-@given(table=counts())
-def test_without_visits_a_learned_weight_is_1_and_a_constant_one_is_what_it_is(name, settings, table):
+@given(data=st.data(), table=counts())
+def test_without_visits_a_learned_weight_is_1_and_a_constant_one_is_what_it_is(name, data, table):
+    settings = data.draw(settings_for(name))
     found = shrink(table, name, discount=GAMMA, reward=earned(table), **fitted(settings, table))
     if found.learned:
         assert (found.weight[table.unvisited] == 1).all()
@@ -109,11 +127,12 @@ def test_without_visits_a_learned_weight_is_1_and_a_constant_one_is_what_it_is(n
         assert np.ptp(found.weight) == 0
 
 
-@each_case
+@each
 @few
-@given(table=counts())
-def test_without_visits_the_row_does_not_pretend_to_be_data(name, settings, table):
+@given(data=st.data(), table=counts())
+def test_without_visits_the_row_does_not_pretend_to_be_data(name, data, table):
     """It is the target where the weight is learned, and the blend of uniform row and target where it is constant."""
+    settings = data.draw(settings_for(name))
     found = model_of(table, name, settings)
     rows = np.broadcast_to(found.transition.dense(), table.transitions.shape)
     target = np.broadcast_to(found.shrinkage.target.dense(), table.transitions.shape)
@@ -122,10 +141,11 @@ def test_without_visits_the_row_does_not_pretend_to_be_data(name, settings, tabl
     np.testing.assert_allclose(rows[table.unvisited], expected[table.unvisited], atol=1e-15)
 
 
-@each_case
+@each
 @few
-@given(table=counts(), seed=SEEDS)
-def test_sparse_counts_have_the_weights_and_expectations_of_dense_ones(name, settings, table, seed):
+@given(data=st.data(), table=counts(), seed=SEEDS)
+def test_sparse_counts_have_the_weights_and_expectations_of_dense_ones(name, data, table, seed):
+    settings = data.draw(settings_for(name))
     np.testing.assert_allclose(
         weights_of(as_sparse(table), name, settings),
         weights_of(table, name, settings),
@@ -138,22 +158,23 @@ def test_sparse_counts_have_the_weights_and_expectations_of_dense_ones(name, set
     np.testing.assert_allclose(sparse.mass() + full, dense.mass() + full, atol=1e-12)
 
 
-@each_case
-@pytest.mark.parametrize("ended", [False, True])
-def test_sparse_counts_lead_to_the_plan_of_dense_ones(name, settings, ended):
-    for seed in range(5):
-        table = random_counts(seed, 5, 3, ended=ended)
-        reward = rewards_for(table, seed)
-        dense, sparse = (plan_of(t, name, settings, reward) for t in (table, as_sparse(table)))
-        np.testing.assert_array_equal(sparse.policy, dense.policy)
-        np.testing.assert_allclose(sparse.values, dense.values, atol=1.1e-9 * np.abs(dense.values).max())
+@each
+@few
+@given(data=st.data(), table=counts(), seed=SEEDS)
+def test_sparse_counts_lead_to_the_plan_of_dense_ones(name, data, table, seed):
+    settings, reward = data.draw(settings_for(name)), rewards_for(table, seed)
+    dense, sparse = (plan_of(t, name, settings, reward) for t in (table, as_sparse(table)))
+    np.testing.assert_array_equal(sparse.policy, dense.policy)
+    np.testing.assert_allclose(sparse.values, dense.values, atol=1.1e-9 * np.abs(dense.values).max())
 
 
-@each_case
-@pytest.mark.parametrize("ended", [False, True])
-def test_a_batch_is_a_loop(name, settings, ended):
-    table = random_counts(3, 4, 3, batch=(2, 3), ended=ended)
-    reward = rewards_for(table, 4)
+@each
+@few
+@given(data=st.data(), seed=SEEDS, ended=st.booleans())
+def test_a_batch_is_a_loop(name, data, seed, ended):
+    settings = data.draw(settings_for(name))
+    table = random_counts(seed, 4, 3, batch=(2, 3), ended=ended)
+    reward = rewards_for(table, seed)
     together = plan_of(table, name, settings, reward)
     weight = weights_of(table, name, settings)
     assert together.policy.shape == (2, 3, 4)
@@ -179,24 +200,28 @@ def test_settings_broadcast_against_data_sets(name, how):
         np.testing.assert_allclose(together.values[d, e], alone.values, atol=1e-12)
 
 
-@each_case
-def test_the_counts_are_left_as_they_were(name, settings):
-    table = random_counts(7, 4, 3, ended=True)
+@each
+@few
+@given(data=st.data(), seed=SEEDS)
+def test_the_counts_are_left_as_they_were(name, data, seed):
+    settings = data.draw(settings_for(name))
+    table = random_counts(seed, 4, 3, ended=True)
     before = table.transitions.copy(), table.ended.copy()
     for part in (table.transitions, table.ended):
         part.flags.writeable = False
     sparse = as_sparse(table)
     for one in (table, sparse):
-        plan_of(one, name, settings, rewards_for(table, 8))
+        plan_of(one, name, settings, rewards_for(table, seed))
     np.testing.assert_array_equal(table.transitions, before[0])
     np.testing.assert_array_equal(table.ended, before[1])
     np.testing.assert_array_equal(sparse.transitions.toarray().reshape(4, 3, 4), before[0])
 
 
-@each_case
+@each
 @few
-@given(table=counts(), seed=SEEDS)
-def test_renaming_states_and_actions_renames_the_plan(name, settings, table, seed):
+@given(data=st.data(), table=counts(), seed=SEEDS)
+def test_renaming_states_and_actions_renames_the_plan(name, data, table, seed):
+    settings = data.draw(settings_for(name))
     rng = np.random.default_rng(seed)
     states, actions = rng.permutation(table.n_states), rng.permutation(table.n_actions)
     ended = None if table.ended is None else table.ended[states][:, actions]
@@ -215,10 +240,11 @@ def test_renaming_states_and_actions_renames_the_plan(name, settings, table, see
     np.testing.assert_allclose(two.action_values, one.action_values[states][:, actions], atol=100 * close)
 
 
-@each_case
+@each
 @few
-@given(seed=SEEDS)
-def test_the_order_of_the_rows_does_not_matter(name, settings, seed):
+@given(data=st.data(), seed=SEEDS)
+def test_the_order_of_the_rows_does_not_matter(name, data, seed):
+    settings = data.draw(settings_for(name))
     rng = np.random.default_rng(seed)
     n = 40
     state, action, after = rng.integers(4, size=n), rng.integers(2, size=n), rng.integers(-1, 4, size=n)

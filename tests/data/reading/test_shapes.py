@@ -1,4 +1,7 @@
-"""A table of real shapes: each format, each layout and each type of label, read end to end, gives the same counts."""
+"""A table of real shapes: each format, each layout and each type of label, read end to end, gives the same counts.
+
+The three are tried in pairs: every two of them meet, but not every three.
+"""
 
 import datetime
 import gzip
@@ -9,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certeq.data.counts import tally
@@ -155,9 +158,24 @@ def check(batch, counts, ended, kind):
     np.testing.assert_array_equal(order, np.arange(len(batch)))
 
 
-@pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("container", CONTAINERS)
+PAIRS = [  # each container with each kind, the layouts in turn
+    (container, list(LAYOUTS)[(c + k) % len(LAYOUTS)], kind)
+    for c, container in enumerate(CONTAINERS)
+    for k, kind in enumerate(LABELS)
+]
+
+
+def test_every_two_of_format_layout_and_label_meet():
+    containers, layouts, kinds = zip(*PAIRS, strict=True)
+    for some, others, expected in (
+        (containers, layouts, itertools.product(CONTAINERS, LAYOUTS)),
+        (containers, kinds, itertools.product(CONTAINERS, LABELS)),
+        (layouts, kinds, itertools.product(LAYOUTS, LABELS)),
+    ):
+        assert set(zip(some, others, strict=True)) == set(expected)
+
+
+@pytest.mark.parametrize(("container", "layout", "kind"), PAIRS)
 def test_each_format_layout_and_label_gives_the_same_counts(container, layout, kind, tmp_path):
     table, counts, ended = WORLDS[kind]
     batch = read(CONTAINERS[container](LAYOUTS[layout](table), tmp_path))
@@ -250,8 +268,7 @@ def test_long_rows_link_as_a_plain_loop_links_them(data):
         expected += [(a["state"], a["action"], b["state"]) for a, b in itertools.pairwise(mine)]
     table = {key: np.array([rows[i][key] for i in order]) for key in rows[0]}
     table["reward"] = np.zeros(n)
-    if not expected:
-        return
+    assume(expected)
     batch = read(table, gaps="allow")
     found = [
         (int(batch.state_names[s]), int(batch.action_names[a]), int(batch.state_names[b]))
