@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trust import planting
+from trust import distinct, formats, planting
 from trust.rows import Row, scaled, words
 
 
@@ -17,6 +17,22 @@ def planted(folder: Path) -> Iterator[Row]:
     yield Row("random things planted under names that certeq looks for", sum(found.values()), words(found), failures)
 
 
+def files(folder: Path) -> Iterator[Row]:
+    """Files of every format with flipped bits and flipped types, opened by the verb that somebody would use."""
+    shares = {"table": 18_000, "counting": 9_000, "policy": 8_000, "counts": 5_000, "array": 2_000, "Minari": 6_000}
+    for kind, times in (shares | {"name": 2_000}).items():
+        found, failures = formats.campaign(kind, 0, scaled(times))
+        yield Row(f"files: {kind}", sum(found.values()), words(found), failures)
+
+
+def kept_apart(folder: Path) -> Iterator[Row]:
+    """Columns of any type in any container: two values that differ stay two, or the column is refused."""
+    found, failures = distinct.campaign(np.random.default_rng(11), scaled(20_000))
+    yield Row("columns of any type as labels", sum(found.values()), words(found), failures)
+
+
 ATTACKS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "planted": planted,
+    "files": files,
+    "distinct": kept_apart,
 }

@@ -63,10 +63,19 @@ def first(bad: Booleans) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape)) if bad.shape else ()
 
 
+def unmasked(name: str, value: Any) -> Any:
+    """Refuse an array of which entries are masked: NumPy would hand out what lies behind the mask."""
+    if np.ma.is_masked(value):
+        raise InputError(f"{name} has masked entries, which stand for nothing. Fill them in, or leave those rows out.")
+    return value
+
+
 def floats(name: str, value: ArrayLike) -> Floats:
     """Read a finite float array, or say where it is not finite."""
     try:
-        array = np.asarray(value, dtype=np.float64)
+        array = np.asarray(unmasked(name, value), dtype=np.float64)
+    except InputError:
+        raise
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be an array of numbers; got {type(value).__name__} ({error}).") from None
     finite = np.isfinite(array)

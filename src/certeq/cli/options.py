@@ -256,4 +256,6 @@ def _array(path: Path) -> Any:
     if not isinstance(found, np.ndarray):
         found.close()
         raise InputError(f"{path} holds several arrays; save one alone, with numpy.save.")
+    if found.dtype.kind not in "biuf":
+        raise InputError(f"{path} holds values of the type {found.dtype}; a setting is made of numbers.")
     return np.array(found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from certeq.base.arrays import Booleans, Floats, Integers, first, floats, names, whole
+from certeq.base.arrays import Booleans, Floats, Integers, first, floats, names, unmasked, whole
 from certeq.base.errors import InputError
 from certeq.base.limits import check_pairs
 from certeq.data.recipes import Labels, Recipe
@@ -102,11 +102,15 @@ class Batch:
 def indices(name: str, values: object, n: int, low: int | None, high: int | None) -> Integers:
     """Read whole numbers in [low, high), or name the first row that is not one."""
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(name, values))
+    except InputError:
+        raise
     except ValueError:
         raise InputError(f"{name} must be one number for each row; it has lists of several lengths.") from None
     if array.shape != (n,):
         raise InputError(f"{name} has shape {array.shape}, but there are {n} rows.")
+    if array.dtype.kind == "u" and array.max(initial=0) >= 2**63:
+        raise InputError(f"Row {int(array.argmax())}: {name} is {array.max()}, but must be below 2^63.")
     numbers = array.astype(np.int64, copy=False) if array.dtype.kind in "biu" else _whole(name, array)
     bad = np.zeros(n, dtype=bool)
     if low is not None:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, unmasked
 from certeq.base.display import notebook, several
 from certeq.base.errors import InputError
 from certeq.data.batch import ENDED, Batch, indices
 
+MOST = 2**62  # rows that can be added up
 DENSE_LIMIT = 2_000_000  # above this many cells, `tally` keeps the counts of one data set sparse
 
 
@@ -44,7 +45,7 @@ class Counts:
             object.__setattr__(self, "n_actions", A)
             pairs: tuple[int, ...] = (S, A)
         else:
-            array = np.asarray(self.transitions)
+            array = np.asarray(unmasked("counts", self.transitions))
             if array.ndim < 3 or array.shape[-3] != array.shape[-1] or 0 in array.shape[-3:]:
                 raise InputError(f"Counts have the axes (..., S, A, S), all at least 1; got shape {array.shape}.")
             if self.n_actions not in (0, array.shape[-2]):
@@ -53,7 +54,7 @@ class Counts:
             object.__setattr__(self, "n_actions", array.shape[-2])
             pairs = array.shape[:-1]
         if self.ended is not None:
-            ended = np.asarray(self.ended)
+            ended = np.asarray(unmasked("ended", self.ended))
             if ended.shape != pairs:
                 raise InputError(f"ended needs one count for each pair, shape {pairs}; got {ended.shape}.")
             whole = _whole("ended", ended, lambda i: f"index {[int(k) for k in np.unravel_index(i, ended.shape)]}")
@@ -198,19 +199,19 @@ def _batch(state: Any, action: Any, next_state: Any, n_states: int | None, n_act
 
 def _whole(name: str, values: Any, place: Any) -> Integers:
     """Read non-negative whole numbers as integers, or say where there is something else."""
-    array = np.asarray(values)
-    if array.dtype.kind == "u" or array.dtype.kind == "b":
-        return array.astype(np.int64)
-    if array.dtype.kind not in "if":
+    array = np.asarray(unmasked(name, values))
+    if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be whole numbers; got an array of type {array.dtype}.")
-    if array.dtype.kind == "i" and (array.size == 0 or array.min() >= 0):
-        return array.astype(np.int64, copy=False)
-    bad = ~((array >= 0) & (array == np.floor(array)) & (array < 2**53))
+    bad = np.zeros(0, dtype=bool)
+    if array.dtype.kind == "f" or (array.dtype.kind == "i" and array.min(initial=0) < 0):
+        bad = ~((array >= 0) & (array == np.floor(array)) & (array < 2**53))
     if bad.any():
         at = int(np.argmax(bad))
         what = "not be negative" if array.ravel()[at] < 0 else "be whole numbers"
         raise InputError(f"{name} must {what}; {place(at)} has {array.ravel()[at]}.")
-    return array.astype(np.int64)
+    if array.max(initial=0) > MOST // max(array.size, 1) and array.sum(dtype=np.float64) >= MOST:
+        raise InputError(f"{name} add up to more than 2^62, which cannot have been counted.")
+    return array.astype(np.int64, copy=False)
 
 
 def _dense_place(array: Any, at: int) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 import certeq
 from certeq.base.arrays import Floats, Integers, first, whole
 from certeq.base.display import notebook, several, shorten
+from certeq.base.doors import door
 from certeq.base.errors import InputError
 from certeq.base.limits import most, way_out
 from certeq.base.texts import json_text
@@ -204,7 +205,7 @@ class Policy:
     def load(cls, path: str | Path) -> Policy:
         """Read a policy file."""
         file = Path(path)
-        try:
+        with door(str(file), "It is not a policy file, as certeq learn writes it, or it is damaged."):
             if not file.is_file():
                 raise InputError(f"There is no policy file {file}." if not file.exists() else f"{file} is not a file.")
             if file.stat().st_size > most("policy_bytes"):
@@ -212,16 +213,13 @@ class Policy:
                     f"{file} is larger than a policy file can be ({most('policy_bytes'):,} bytes). If it is one, "
                     f"{way_out('policy_bytes')}."
                 )
-            text = file.read_text(encoding="utf-8")
-            return cls.from_json(json.loads(text, parse_constant=_refuse, object_pairs_hook=_once))
-        except InputError:
-            raise
-        except MemoryError:
-            raise InputError(f"{file} needs more memory than there is.") from None
-        except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or a number of thousands of digits
-            raise InputError(f"{file} is not a policy file: it is not JSON ({type(error).__name__}).") from None
-        except OSError as error:
-            raise InputError(f"Could not read {file}: {error.strerror}.") from None
+            try:
+                found = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse, object_pairs_hook=_once)
+            except InputError:
+                raise
+            except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or a number of thousands of digits
+                raise InputError(f"{file} is not a policy file: it is not JSON ({type(error).__name__}).") from None
+            return cls.from_json(found)
 
 
 def _refuse(constant: str) -> Any:

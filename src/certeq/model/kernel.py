@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from certeq.base.arrays import Floats, Integers, first, floats, together
+from certeq.base.arrays import Floats, Integers, first, floats, together, unmasked
 from certeq.base.errors import InputError
 
 MASS_TOLERANCE = 1e-9  # rounding allowed in "a row sums to at most one"
@@ -34,7 +34,9 @@ class Rows:
 
     def __post_init__(self) -> None:
         try:
-            array = np.asarray(self.array, dtype=np.float64)
+            array = np.asarray(unmasked("transitions", self.array), dtype=np.float64)
+        except InputError:
+            raise
         except (TypeError, ValueError):
             raise InputError(f"Transitions must be an array of numbers; got {type(self.array).__name__}.") from None
         object.__setattr__(self, "array", array)

@@ -218,6 +218,9 @@ def _alike(parts: Sequence[Values]) -> list[Values]:
     """A column and its partner in one kind: whole numbers beside floats, or beside flags, become floats."""
     kinds = {part.kind for part in parts if part.absent is None or not part.absent.all()}
     kind: Kind = next(iter(kinds)) if len(kinds) == 1 else "float"
+    for part in parts if kind == "float" else ():
+        if part.kind == "integer" and np.abs(part.array.astype(np.float64)).max(initial=0) > EXACT:
+            raise InputError("Whole numbers beyond 2^53 stand beside fractions. Write both columns as text.")
     arrays = [part.array.astype(np.float64, copy=False) if kind == "float" else part.array for part in parts]
     if kind != "float":  # a column of blanks, which looks like floats, may be any kind
         arrays = [np.zeros(len(array), dtype=np.int64) if array.dtype.kind == "f" else array for array in arrays]

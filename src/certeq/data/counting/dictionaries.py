@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.errors import InputError
 from certeq.data.counting.coding import Words
 from certeq.data.reading.files import parse
 
@@ -27,13 +26,8 @@ def installed() -> bool:
 
 def read(path: str, handle: io.BufferedReader, start: int, rows: int, columns: Sequence[str]) -> dict[str, Words]:
     """Read some rows of text columns; nothing where groups of rows are so large that most would be thrown away."""
-    arrow = importlib.import_module("pyarrow")
-    try:
-        found: dict[str, Words] = parse(lambda *_: _read(handle, start, rows, columns), Path(path), handle, 0)
-        return found
-    except arrow.ArrowException as error:
-        words = (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
-        raise InputError(f"{Path(path).name} cannot be read: {words}. It is damaged or cut off.") from None
+    found: dict[str, Words] = parse(lambda *_: _read(handle, start, rows, columns), Path(path), handle, 0)
+    return found
 
 
 def _read(handle: io.BufferedReader, start: int, rows: int, columns: Sequence[str]) -> dict[str, Words]:
@@ -52,6 +46,7 @@ def _words(column: Any) -> Words:
     """Codes and labels of a column that is kept by dictionaries, one for each group of rows."""
     import polars as pl
 
+    column.validate(full=True)  # damaged pages hold codes beyond their labels, which compiled code would follow
     chunks = column.unify_dictionaries().chunks
     labels = pl.Series(pl.from_arrow(chunks[0].dictionary)).cast(pl.String)
     codes = np.concatenate([chunk.indices.fill_null(len(labels)).to_numpy().astype(np.uint32) for chunk in chunks])

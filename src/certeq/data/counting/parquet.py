@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from certeq.base.doors import reason
 from certeq.base.errors import InputError, nearest
 from certeq.data.counting import dictionaries
 from certeq.data.reading.files import check_groups, parse, resolve
@@ -136,7 +137,7 @@ def opened(path: str, size: int | None = None) -> Iterator[io.BufferedReader]:
     except FileNotFoundError:
         raise InputError(f"There is no file {path} here. All workers must see the files under the same path.") from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise InputError(f"{path} cannot be read: {reason(error)}.") from None
 
 
 def check_columns(files: Sequence[File], together: Sequence[Sequence[str]]) -> None:

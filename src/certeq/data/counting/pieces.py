@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers, first
+from certeq.base.doors import door
 from certeq.base.errors import InputError
 from certeq.base.limits import check_pairs
 from certeq.data.counting import parquet as files
@@ -54,7 +55,8 @@ def count_piece(piece: files.Piece, layout: Layout) -> Part:
     roles = layout.roles
     frame = files.read(piece, roles.columns, (*roles.state, *roles.next_state, *roles.action))
     try:
-        return count_rows(frame, layout, range(piece.start, piece.start + piece.rows))
+        with door("A column"):
+            return count_rows(frame, layout, range(piece.start, piece.start + piece.rows))
     except InputError as error:
         raise InputError(f"{piece.file.name}: {error}") from None
 

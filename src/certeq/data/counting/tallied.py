@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 import certeq
 from certeq.base.arrays import Integers, whole
+from certeq.base.doors import door
 from certeq.base.errors import InputError
-from certeq.base.keeping import DAMAGED
 from certeq.base.limits import most, way_out
 from certeq.base.writing import write_files
 from certeq.data.counting.parts import Part, matrix
@@ -128,21 +128,11 @@ class Tallied:
     def load(cls, path: str | Path, *, limit_bytes: int | None = None) -> Tallied:
         """Read a file that `save` wrote; sizes are checked before anything is unpacked."""
         file, limit = Path(path), most("bytes") if limit_bytes is None else limit_bytes
-        try:
+        with door(str(file), "It is damaged, or not a file of counts."):
             if not file.is_file():
                 raise InputError(f"There is no file {file}." if not file.exists() else f"{file} is not a file.")
             with zipfile.ZipFile(file) as archive:
                 return _tallied(_arrays(archive, file.name, limit))
-        except InputError:
-            raise
-        except OSError as error:
-            raise InputError(f"Could not read {file}: {error.strerror or error}.") from None
-        except MemoryError:
-            raise InputError(
-                f"{file} needs more memory than there is. Count fewer states, or learn elsewhere."
-            ) from None
-        except (KeyError, TypeError, IndexError, OverflowError, AttributeError, *DAMAGED) as error:
-            raise InputError(f"{file} is damaged, or not a file of counts: {type(error).__name__}, {error}.") from None
 
 
 def finish(part: Part, notes: tuple[str, ...], files: tuple[str, ...], fingerprint: str | None) -> Tallied:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
 import gzip
 import hashlib
 import io
@@ -16,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from certeq.base.doors import door, reason
 from certeq.base.errors import InputError, nearest
 from certeq.base.limits import most, way_out
 from certeq.data.reading import sizes
@@ -37,7 +37,7 @@ def resolve(source: Any) -> Path:
     except FileNotFoundError:
         pass
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"{text} cannot be opened: {_reason(error)}.") from None
+        raise InputError(f"{text} cannot be opened: {reason(error)}.") from None
     path = Path(source).expanduser()
     try:
         near = nearest(path.name, [other.name for other in path.parent.iterdir()])
@@ -55,13 +55,10 @@ def read_file(path: Path, limit_bytes: int | None = None) -> tuple[Any, bool, st
     reader = READERS.get(suffix)
     if reader is None:
         raise InputError(f"{path.name} is of no kind that certeq reads. {_other(suffix)} It reads {FORMATS}.")
-    with _open(path, limit) as handle, _open(path, limit) as again, ThreadPoolExecutor(1) as beside:
-        try:
-            digest = beside.submit(hashlib.file_digest, again, "sha256")
-            frame = parse(reader, path, handle, limit)
-            fingerprint = digest.result().hexdigest()
-        except OSError as error:
-            raise InputError(f"{path.name} cannot be read: {_reason(error)}.") from None
+    with _open(path, limit) as handle, _open(path, limit) as again, ThreadPoolExecutor(1) as beside, door(path.name):
+        digest = beside.submit(hashlib.file_digest, again, "sha256")
+        frame = parse(reader, path, handle, limit)
+        fingerprint = digest.result().hexdigest()
     if frame.height == 0:
         raise InputError(f"{path.name} has a header but no rows. There is nothing to learn from.")
     return frame, suffix in TEXT, fingerprint
@@ -83,29 +80,18 @@ def _open(path: Path, limit_bytes: int) -> io.BufferedReader:
             raise InputError(f"{path.name} is empty. There is nothing to learn from.")
         return path.open("rb")
     except OSError as error:
-        raise InputError(f"{path.name} cannot be opened: {_reason(error)}.") from None
+        raise InputError(f"{path.name} cannot be opened: {reason(error)}.") from None
 
 
 def parse(reader: Callable[..., Any], path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
     """Let a reader read, and tell its complaints in our words."""
     import polars as pl
 
-    try:
-        return reader(path, handle, limit_bytes)
-    except InputError:
-        raise
-    except pl.exceptions.NoDataError:
-        raise InputError(f"{path.name} is empty. There is nothing to learn from.") from None
-    except MemoryError:
-        raise InputError(f"{path.name} needs more memory than there is. Split it, or keep fewer columns.") from None
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the machine's complaint, not the parser's
-            raise
-        first_line = (str(error)[:500].strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"{path.name} cannot be read: {first_line[:200].rstrip('.')}. It is damaged, cut off, or not what its name "
-            "says. Write it again, or save it as CSV."
-        ) from None
+    with door(path.name):
+        try:
+            return reader(path, handle, limit_bytes)
+        except pl.exceptions.NoDataError:
+            raise InputError(f"{path.name} is empty. There is nothing to learn from.") from None
 
 
 def check_columns(number: int) -> None:
@@ -307,9 +293,3 @@ def _other(suffix: str) -> str:
     if suffix in ("h5", "hdf5"):
         return "For a Minari data set give its folder."
     return ""
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM):
-        return "you are not allowed to read it (permission denied)"
-    return (getattr(error, "strerror", None) or str(error)).rstrip(".")

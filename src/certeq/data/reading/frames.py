@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from certeq.base.doors import door
 from certeq.base.errors import InputError
 from certeq.base.limits import most
 from certeq.data.reading.files import check_columns, read_file, resolve
 from certeq.data.recipes.columns import Column
 from certeq.data.recipes.containers import column
+from certeq.data.recipes.moments import check_seconds
 
 
 class Table(Mapping[str, Column]):
@@ -26,14 +28,17 @@ class Table(Mapping[str, Column]):
         from_text: bool = False,
         fingerprint: str | None = None,
         notes: tuple[str, ...] = (),
+        source: str = "the table",
     ) -> None:
-        """Hold columns; ``from_text`` says that they came from a text file, where '3' is a number."""
+        """Hold columns of a ``source``; ``from_text`` says that it was a text file, where '3' is a number."""
         self.n_rows, self.fingerprint, self.notes = n_rows, fingerprint, notes
         self._held, self._from_text, self._read = held, from_text, dict[str, Column]()
+        self._source = source
 
     def __getitem__(self, name: str) -> Column:
         if name not in self._read:
-            self._read[name] = column(self._held[name], name, from_text=self._from_text)
+            with door(f"Column {name!r} of {self._source}", "Write it as plain text, numbers or dates."):
+                self._read[name] = column(self._held[name], name, from_text=self._from_text)
         return self._read[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -49,11 +54,12 @@ class Table(Mapping[str, Column]):
 def open_table(source: Any, limit_bytes: int | None = None) -> Table:
     """Find the columns of a file, a data frame or a dict of arrays."""
     if isinstance(source, str | os.PathLike):
-        frame, from_text, fingerprint = read_file(resolve(source), limit_bytes)
-        return _of_polars(frame, from_text, fingerprint)
-    if isinstance(source, Mapping):
-        return _of_mapping(source)
-    return _of_frame(source)
+        path = resolve(source)
+        frame, from_text, fingerprint = read_file(path, limit_bytes)
+        with door(path.name):
+            return _of_polars(frame, from_text, fingerprint, path.name)
+    with door(f"This {type(source).__name__}", "Give text, numbers or dates in columns of one length."):
+        return _of_mapping(source) if isinstance(source, Mapping) else _of_frame(source)
 
 
 def _of_frame(source: Any) -> Table:
@@ -69,17 +75,20 @@ def _of_frame(source: Any) -> Table:
             "table, or a dict of columns."
         )
     check_columns(len(frame.columns))
+    if frame.implementation.is_pyarrow():
+        for name in frame.columns:
+            check_seconds(source[name], name)
     if not frame.implementation.is_pandas_like():
         return _of_polars(frame.to_polars())
     return _of_mapping({str(name): frame[name].to_native() for name in frame.columns})
 
 
-def _of_polars(frame: Any, from_text: bool = False, fingerprint: str | None = None) -> Table:
+def _of_polars(frame: Any, from_text: bool = False, fingerprint: str | None = None, source: str = "the table") -> Table:
     check_columns(len(frame.columns))
     _check_rows(frame.height)
     held = {name: part for whole in frame.get_columns() for name, part in flat(whole.name, whole).items()}
     check_columns(len(held))
-    return Table(held, frame.height, from_text=from_text, fingerprint=fingerprint)
+    return Table(held, frame.height, from_text=from_text, fingerprint=fingerprint, source=source)
 
 
 def _of_mapping(source: Mapping[Any, Any]) -> Table:

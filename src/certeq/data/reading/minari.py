@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certeq.base.doors import door
 from certeq.base.errors import InputError
 from certeq.base.limits import way_out
 from certeq.data.reading.files import READERS, parse
@@ -43,6 +44,11 @@ def is_minari(folder: Path) -> bool:
 
 def open_minari(folder: Path, limit_bytes: int) -> tuple[Table, dict[str, Any]]:
     """Open a data set: its table in the explicit layout, and which column is what."""
+    with door(f"The Minari data set {folder.name}", "It is damaged, or of a kind that is no table. Copy it again."):
+        return _opened(folder, limit_bytes)
+
+
+def _opened(folder: Path, limit_bytes: int) -> tuple[Table, dict[str, Any]]:
     data = folder / "data" if (folder / "data" / "metadata.json").is_file() else folder
     metadata = _metadata(_inside(folder, data / "metadata.json"))
     kind = metadata.get("data_format", "hdf5")
@@ -59,9 +65,9 @@ def open_minari(folder: Path, limit_bytes: int) -> tuple[Table, dict[str, Any]]:
     return _table(folder.name, episodes, fingerprint)
 
 
-def explicit_table(episodes: list[Columns]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def explicit_table(episodes: list[Columns]) -> tuple[Columns, dict[str, Any]]:
     """Episodes, each with one observation more than actions, as one table with next states; and its roles."""
-    whole: dict[str, NDArray[Any]] = {}
+    whole: Columns = {}
     observed = _natural(name for name in episodes[0] if name == "obs" or name.startswith("obs_"))
     acted = _natural(name for name in episodes[0] if name == "action" or name.startswith("action_"))
     for name in observed:
@@ -89,11 +95,14 @@ def _table(name: str, episodes: list[Columns], fingerprint: str) -> tuple[Table,
                 raise InputError(
                     f"Episode {i} of {name} has {n} rewards but {len(values)} entries of {field!r}. It is damaged."
                 )
+    for field in episodes[0]:
+        if len({part[field].dtype.kind for part in episodes if len(part[field])}) > 1:
+            raise InputError(f"{field!r} of {name} is of different types in different episodes. Write all alike.")
     whole, roles = explicit_table(episodes)
     if not len(whole["reward"]):
         raise InputError(f"{name} has episodes but no steps. There is nothing to learn from.")
     note = f"Minari data set {name}: {len(episodes):,} episodes."
-    return Table(whole, len(whole["reward"]), fingerprint=fingerprint, notes=(note,)), roles
+    return Table(whole, len(whole["reward"]), fingerprint=fingerprint, notes=(note,), source=name), roles
 
 
 # ---- HDF5 ----
@@ -110,17 +119,13 @@ def _hdf5(folder: Path, data: Path, limit_bytes: int) -> tuple[list[Columns], st
         raise _too_large(folder.name, limit_bytes)
     with path.open("rb") as handle:
         fingerprint = hashlib.file_digest(handle, "sha256").hexdigest()
-    try:
-        with h5py.File(path, "r") as file:
-            left = Left(limit_bytes, size)
-            names = _natural(name for name in file if re.fullmatch(r"episode_\d+", name))
-            return [_episode(h5py, _member(h5py, file, name), left) for name in names], fingerprint
-    except (OSError, KeyError, RuntimeError, ValueError, TypeError, MemoryError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{path.name} of {folder.name} cannot be read: it is damaged or cut off. Copy it again."
-        ) from None
+    with (
+        door(f"{path.name} of {folder.name}", "It is damaged or cut off. Copy it again."),
+        h5py.File(path, "r") as file,
+    ):
+        left = Left(limit_bytes, size)
+        names = _natural(name for name in file if re.fullmatch(r"episode_[0-9]+", name))
+        return [_episode(h5py, _member(h5py, file, name), left) for name in names], fingerprint
 
 
 @dataclass
@@ -167,7 +172,7 @@ def _datasets(h5py: Any, item: Any, name: str, visits: Iterator[int]) -> Iterato
 
 def _values(dataset: Any, left: Left) -> NDArray[Any]:
     """Read an array: numbers whose size is known, or texts, of which none can be longer than the file."""
-    if dataset.dtype.kind not in "biufSO":
+    if dataset.shape is None or dataset.dtype.kind not in "biufSO":
         raise InputError(f"{dataset.name} has the type {dataset.dtype}, which has no place in a table.")
     left.take(dataset.size * max(dataset.dtype.itemsize, 1))
     if dataset.dtype.kind != "O" or not dataset.shape:
@@ -204,7 +209,7 @@ def _split(name: str, values: NDArray[Any]) -> Columns:
 
 def _arrow(folder: Path, data: Path, kind: str, limit_bytes: int) -> tuple[list[Columns], str]:
     digest, episodes, left = hashlib.sha256(), [], limit_bytes
-    for name in _natural(entry.name for entry in data.iterdir() if entry.name.isdigit()):
+    for name in _natural(entry.name for entry in data.iterdir() if re.fullmatch(r"[0-9]+", entry.name)):
         path = _inside(folder, data / name / f"part-0.{kind}")
         left -= path.stat().st_size
         if left < 0:
@@ -308,4 +313,8 @@ def _too_wide(name: str, size: int) -> InputError:
 
 def _natural(names: Any) -> list[str]:
     """Names in the order of the numbers in them: episode_2 before episode_10."""
-    return sorted(names, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)])
+
+    def key(name: str) -> list[int | str]:  # every other part is a number
+        return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", name))]
+
+    return sorted(names, key=key)

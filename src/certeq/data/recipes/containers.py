@@ -14,6 +14,7 @@ from certeq.base.arrays import Integers
 from certeq.base.errors import InputError
 from certeq.base.limits import most, way_out
 from certeq.data.recipes.columns import ABSENT, Column, Kind, blank, label_text, naive, text_numbers
+from certeq.data.recipes.moments import UNITS, check_seconds, microseconds, too_fine
 
 SAMPLE = 10_000  # rows that tell whether a shortcut is worth trying
 HANDFUL = 12  # labels
@@ -31,6 +32,9 @@ def column(values: Any, name: str = "", *, from_text: bool = False) -> Column:
         return _of_polars(values, name, from_text)
     if isinstance(values, Sequence) and not isinstance(values, str | bytes):
         return _of_objects(np.fromiter(values, dtype=object, count=len(values)), name, from_text)
+    if isinstance(values, np.ma.MaskedArray):
+        found = _of_numpy(np.asarray(values.data), name, from_text)
+        return found.without(np.ma.getmaskarray(values))
     if not isinstance(values, np.ndarray):
         import narwhals.stable.v2 as nw
 
@@ -56,13 +60,16 @@ def _of_polars(series: Any, name: str, from_text: bool) -> Column:
         if (series.max() or 0) >= 2**63 or (series.min() or 0) < -(2**63):
             return _of_text(series.cast(pl.String), name, False)
         return Column("integer", series.fill_null(0).cast(pl.Int64).to_numpy(), missing)
-    if kind.is_float() or kind.is_decimal():
+    if kind.is_float():
         return _of_numpy(series.cast(pl.Float64).to_numpy(), name, False)
-    if kind in (pl.Date, pl.Datetime):
-        plain = series.dt.replace_time_zone(None) if getattr(kind, "time_zone", None) == "UTC" else series
-        if getattr(kind, "time_zone", None) not in (None, "UTC"):
-            plain = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return _of_numpy(plain.cast(pl.Datetime("us")).to_numpy(), name, False)
+    if kind.is_decimal():
+        numbers = series.cast(pl.Float64)
+        if numbers.n_unique() < series.n_unique():  # two of them would be one float
+            return _of_text(series.cast(pl.String), name, False)
+        return _of_numpy(numbers.to_numpy(), name, False)
+    if kind in (pl.Date, pl.Datetime):  # whatever its zone, a moment is kept as it is in UTC
+        moments = series.to_physical().fill_null(0).cast(pl.Int64).to_numpy()
+        return Column("date", microseconds(moments, getattr(kind, "time_unit", "D"), name), missing)
     if kind in (pl.Duration, pl.Time):
         return Column("integer", series.to_physical().fill_null(0).to_numpy(), missing)
     if kind == pl.Object:
@@ -74,6 +81,8 @@ def _of_narwhals(series: Any, name: str, from_text: bool) -> Column:
     import narwhals.stable.v2 as nw
 
     kind = series.dtype
+    if series.implementation.is_pyarrow():
+        check_seconds(series.to_native(), name)
     if not series.implementation.is_pandas_like():
         return _of_polars(series.to_polars(), name, from_text)
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
@@ -82,7 +91,9 @@ def _of_narwhals(series: Any, name: str, from_text: bool) -> Column:
         values = np.asarray(filled.to_numpy())
         plain = _of_numpy(values if kind.is_integer() else values.astype(bool), name, False)
         return Column(plain.kind, plain.values, missing, plain.labels)
-    if kind.is_float() or kind.is_decimal():
+    if kind.is_decimal():
+        return _of_objects(np.fromiter(series.to_list(), dtype=object, count=len(series)), name, from_text)
+    if kind.is_float():
         return _of_numpy(np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64), name, False)
     if kind == nw.Datetime and kind.time_zone:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
@@ -102,16 +113,27 @@ def _of_numpy(array: NDArray[Any], name: str, from_text: bool) -> Column:
             return Column("integer", array.astype(np.int64, copy=False), none)
         case "f":
             values = array.astype(np.float64, copy=False)
+            if ((values != array) & ~np.isnan(array)).any():
+                raise InputError(
+                    f"Column {name!r} holds numbers of more than 64 bits. Round them, or write them as text."
+                )
             return Column("float", values, np.isnan(values))
-        case "M":
-            dates = array.astype("datetime64[us]")
-            return Column("date", dates, np.isnat(dates))
-        case "m":
-            return Column("integer", array.astype("timedelta64[us]").view(np.int64), np.isnat(array))
+        case "M" | "m":
+            blanks = np.isnat(array)
+            unit, step = np.datetime_data(array.dtype)
+            if step != 1 or unit not in UNITS:
+                unit = "D" if unit in ("Y", "M", "W") and array.dtype.kind == "M" else "us"
+                coarse = array.astype(f"{array.dtype.kind}8[{unit}]")
+                if (coarse.astype(array.dtype) != array)[~blanks].any():
+                    raise InputError(f"Column {name!r} holds times of {array.dtype}, which certeq cannot keep exactly.")
+                array = coarse
+            plain = np.where(blanks, 0, array.view(np.int64))
+            exact = microseconds(plain, unit, name, dates=array.dtype.kind == "M")
+            return Column("date" if array.dtype.kind == "M" else "integer", exact, blanks)
         case "U" | "T":
             return _of_objects(array.astype(object), name, from_text)
         case "S":
-            return _of_objects(np.strings.decode(array, "utf-8").astype(object), name, from_text)
+            return _of_objects(array.astype(object), name, from_text)
         case "O":
             return _of_objects(array, name, from_text)
     raise InputError(
@@ -136,10 +158,7 @@ def _of_objects(array: NDArray[Any], name: str, from_text: bool) -> Column:
     if not types:
         return blank("float", n)
     if all(issubclass(t, bytes) for t in types):
-        array, types = (
-            np.array([v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in array], object),
-            {str},
-        )
+        array, types = np.array([_decoded(v, name) if isinstance(v, bytes) else v for v in array], object), {str}
     if all(issubclass(t, str) for t in types):
         return _of_text(
             pl.Series([None if m else v for v, m in zip(array, missing, strict=True)], dtype=pl.String), name, from_text
@@ -149,10 +168,15 @@ def _of_objects(array: NDArray[Any], name: str, from_text: bool) -> Column:
     if all(issubclass(t, int | np.integer) for t in types) and max(map(abs, here)) < 2**63:
         return spread("integer", here.astype(np.int64))
     if all(issubclass(t, int | float | np.number | np.bool_ | decimal.Decimal) for t in types):
-        return spread("float", here.astype(np.float64))
+        numbers = _as_floats(here)
+        if numbers is not None:
+            return spread("float", numbers)
     if all(issubclass(t, datetime.date | np.datetime64) for t in types):
         dates = [naive(v) if isinstance(v, datetime.datetime) else v for v in here]
-        return spread("date", np.array(dates, dtype="datetime64[us]"))
+        if any(getattr(v, "nanosecond", 0) for v in here):
+            raise too_fine(name)
+        exact = [_of_numpy(np.array([v]), name, False).values[0] if isinstance(v, np.datetime64) else v for v in dates]
+        return spread("date", np.array(exact, dtype="datetime64[us]"))
     if all(issubclass(t, str | int | float | np.generic | decimal.Decimal | datetime.date) for t in types):
         words = [None if m else _word(v) for v, m in zip(array, missing, strict=True)]
         return _of_text(pl.Series(words, dtype=pl.String), name, from_text)
@@ -160,6 +184,24 @@ def _of_objects(array: NDArray[Any], name: str, from_text: bool) -> Column:
     raise InputError(
         f"Column {name!r} holds values of type {kinds}, which certeq cannot read. Give text, numbers or dates."
     )
+
+
+def _decoded(label: bytes, name: str) -> str:
+    try:
+        return label.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(
+            f"Column {name!r} holds {label[:40]!r}, which is not text (UTF-8). Write it as text."
+        ) from None
+
+
+def _as_floats(numbers: NDArray[Any]) -> NDArray[Any] | None:
+    """Numbers of several kinds as floats, unless two that differ would become one."""
+    try:
+        floats = numbers.astype(np.float64)
+    except OverflowError:  # a whole number that no float can hold
+        return None
+    return floats if len(np.unique(floats)) == len(set(numbers.tolist())) else None
 
 
 def _absent(value: Any) -> bool:

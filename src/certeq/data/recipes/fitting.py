@@ -257,10 +257,14 @@ def _check(columns: Mapping[str, Column], rows: Integers | None) -> None:
 
 def _check_numbers(name: str, values: Column, way: str, rows: Integers | None) -> None:
     if way == "labels":
-        bad = np.isinf(values.values) if values.kind == "float" else np.zeros(len(values), dtype=bool)
+        size = np.abs(values.values) if values.kind == "float" else np.zeros(len(values))
+        bad = (size >= 2**53) & ~values.missing
         if bad.any():
             (row,) = first(bad)
-            raise InputError(f"{place(row, rows)}: {name!r} is {values.show(row)}, which cannot be a label.")
+            why = "which cannot be a label"
+            if np.isfinite(size[row]):
+                why += ": beyond 2^53, one such number stands for several. Write it as a whole number, or as text"
+            raise InputError(f"{place(row, rows)}: {name!r} is {values.show(row)}, {why}.")
         return
     bad = np.isnan(values.numbers()) & ~values.missing
     if bad.any():
