@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from certeq import InputError, solve
-from certeq.planners import METHODS
+from certeq.planners import PLANNERS
 
-WAYS = [(method, "numpy", "dense") for method in METHODS]
+WAYS = [(planner.method, "numpy", "dense") for planner in PLANNERS if planner.engine == "numpy"]
 WAYS += [("policy_iteration", "numba", "dense"), ("value_iteration", "numpy", "sparse")]
 WAYS += [("modified_policy_iteration", "numpy", "sparse"), ("inexact_policy_iteration", "numba", "sparse")]
 DISCOUNTS = (0.0, 0.5, 0.9, 0.99, 1 - 1e-4, 1 - 1e-6, 1 - 1e-9, 1 - 1e-12)

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 import naive
 from certeq import solve
-from certeq.planners import METHODS
-from certeq.worlds import random_chain, river_swim
+from certeq.worlds import random_chain
+from planned import both, each_planner, each_without_discounting, plans
 from strategies import SEEDS
 
-WAYS = [(method, "numpy") for method in METHODS] + [("policy_iteration", "numba")]
-each_way = pytest.mark.parametrize(("method", "engine"), WAYS)
 DISCOUNTS = [Fraction(0), Fraction(1, 2), Fraction(9, 10), Fraction(99, 100)]
 
 
@@ -41,60 +39,37 @@ def as_floats(nested):
     return np.array(nested, dtype=float)
 
 
-@each_way
+def off_by(found, best):
+    """How far the values of a plan are off, in fractions until the end."""
+    return float(max(abs(Fraction(float(v)) - b) for v, b in zip(found.values, best, strict=True)))
+
+
+@each_planner
 @example(seed=27516141, ends=True, gamma=Fraction(0), limit=None)  # values of 0 beside large rewards
 @given(SEEDS, st.booleans(), st.sampled_from(DISCOUNTS), st.sampled_from([1, 2, 5, None]))
-def test_the_values_are_never_further_off_than_the_bound(method, engine, seed, ends, gamma, limit):
+def test_the_values_are_never_further_off_than_the_bound(planner, seed, ends, gamma, limit):
     T, R = rational_model(seed, ends)
     gamma = Fraction(float(gamma))  # as the float that is planned with
     best = exact_optimum(T, R, gamma)
-    how = {"method": method, "engine": engine, "max_iterations": limit}
-    found = solve(as_floats(T), as_floats(R), float(gamma), **how)
-    error = max(abs(Fraction(float(v)) - b) for v, b in zip(found.values, best, strict=True))
     rounding = 1e-13 * (1 + float(max(map(abs, best)))) / (1 - float(gamma))
-    assert float(error) <= float(found.bound) + rounding
-    if limit is None:
-        assert found.outcome == "optimal"
-        assert float(error) <= 1e-9 * float(max(map(abs, best))) + rounding
+    for found in plans(planner, both(as_floats(T)), as_floats(R), float(gamma), limit=limit):
+        error = off_by(found, best)
+        assert error <= float(found.bound) + rounding
+        if limit is None:
+            assert found.outcome == "optimal"
+            assert error <= 1e-9 * float(max(map(abs, best))) + rounding
 
 
-@each_way
+@each_without_discounting
 @given(SEEDS, st.sampled_from([1, 2, None]))
-def test_without_discounting_the_bound_holds_too(method, engine, seed, limit):
+def test_without_discounting_the_bound_holds_too(planner, seed, limit):
     T, R = rational_model(seed, ends=True)
     T[0][0][0] = T[0][1][0] = Fraction(0)  # from state 0 one moves on or ends
     T[1][0] = T[1][1] = [Fraction(1, 4), Fraction(1, 2)]
     best = exact_optimum(T, R, 1)
-    found = solve(as_floats(T), as_floats(R), 1.0, method=method, engine=engine, max_iterations=limit)
-    error = max(abs(Fraction(float(v)) - b) for v, b in zip(found.values, best, strict=True))
-    assert np.isfinite(found.bound)
-    assert float(error) <= float(found.bound) + 1e-12
-
-
-@each_way
-@pytest.mark.parametrize("S", [20, 40])
-def test_a_plan_that_stopped_early_says_so_and_by_how_much_it_may_be_off(method, engine, S):
-    river = river_swim(n_states=S)
-    problem = (river.transition, river.reward, river.discount)
-    best = solve(*problem, engine="numpy")
-    hurried = solve(*problem, method=method, engine=engine, max_iterations=1)
-    error = np.abs(hurried.values - best.values).max()
-    assert error > 0.01
-    assert hurried.bound >= error
-    assert hurried.outcome.startswith("stopped early: 1 of 1 plans reached the iteration limit")
-    assert not hurried.converged
-    assert hurried.iterations == 1
-
-
-@each_way
-def test_each_plan_of_a_batch_stops_on_its_own(method, engine):
-    easy, hard = np.full((20, 2, 20), 1 / 20), river_swim(n_states=20).transition.array
-    reward = river_swim(n_states=20).reward
-    found = solve(np.stack([easy, hard]), reward, 0.99, method=method, engine=engine, max_iterations=2)
-    assert found.converged.tolist() == [True, False]
-    assert found.outcome.startswith("stopped early: 1 of 2")
-    alone = solve(easy, reward, 0.99, method=method, engine=engine, max_iterations=2)
-    np.testing.assert_allclose(found.values[0], alone.values, atol=1e-12)
+    for found in plans(planner, both(as_floats(T)), as_floats(R), 1.0, limit=limit):
+        assert np.isfinite(found.bound)
+        assert off_by(found, best) <= float(found.bound) + 1e-12
 
 
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
@@ -110,30 +85,18 @@ def test_ties_never_make_policy_iteration_go_round_in_circles(engine, discount, 
         assert found.outcome == "optimal"
 
 
-@each_way
-@pytest.mark.parametrize("discount", [0.9, 0.999])
-def test_an_advantage_too_small_for_one_step_is_taken_where_it_adds_up_over_many(method, engine, discount):
+@each_planner
+def test_an_advantage_too_small_for_one_step_is_taken_where_it_adds_up_over_many(planner):
     """State 0 may go round for nothing (a gain now, as much lost in state 2) or stay and earn half a tie a step."""
+    discount = 0.99
     worth = 1 / (1 - discount)  # of state 1: the spread of the action values
     gain = 0.5e-10 * worth
     T, R = np.zeros((3, 2, 3)), np.array([[1, gain], [1, 1], [-1 / discount, -1 / discount]])
     T[0, 0, 2] = T[0, 1, 0] = 1
     T[1, :, 1] = T[2, :, 0] = 1
-    found = solve(T, R, discount, method=method, engine=engine)
-    assert found.outcome == "optimal"
-    assert found.values[0] == pytest.approx(gain * worth, abs=1e-9 * worth)
-
-
-@each_way
-def test_a_finished_plan_needed_no_more_iterations_than_it_says(method, engine):
-    """Given just as many iterations as it took, it finishes again; given one fewer, it does not."""
-    river = river_swim(n_states=12)
-    problem = (river.transition.array, river.reward, river.discount)
-    how = {"method": method, "engine": engine}
-    took = int(solve(*problem, **how).iterations)
-    assert took > 1
-    assert solve(*problem, **how, max_iterations=took).converged
-    assert not solve(*problem, **how, max_iterations=took - 1).converged
+    for found in plans(planner, both(T), R, discount):
+        assert found.outcome == "optimal"
+        assert found.values[0] == pytest.approx(gain * worth, abs=1e-9 * worth)
 
 
 @pytest.mark.parametrize("method", ["value_iteration", "modified_policy_iteration"])

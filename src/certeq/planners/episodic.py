@@ -8,9 +8,17 @@ import numpy as np
 
 from certeq.base.arrays import Floats
 from certeq.base.errors import InputError
-from certeq.model.kernel import MASS_TOLERANCE
+from certeq.model.kernel import MASS_TOLERANCE, check_rows
 from certeq.planners.policy_iteration import policy_iteration
-from certeq.planners.problem import Problem
+from certeq.planners.problem import How, Problem
+from certeq.planners.progress import Watch
+
+
+def check_problem(problem: Problem, trusted: bool) -> None:
+    """Raise if rows that are not ``trusted`` are no distributions, or if some policy could go on forever."""
+    if not trusted:
+        check_rows(problem.model.dense())
+    check_ends(problem)
 
 
 def check_ends(
@@ -58,5 +66,6 @@ def longest(problem: Problem) -> Floats:
         steps = np.asarray(1 / np.maximum(1 - discount * np.minimum(mass, 1), 0))
     if np.isfinite(steps).all():
         return steps
-    counted = policy_iteration(problem._replace(reward=np.ones(problem.reward.shape)), 0.0, 1000)
+    how = How(0.0, 1000, Watch(), None)
+    counted = policy_iteration(problem._replace(reward=np.ones(problem.reward.shape)), how)
     return np.asarray(np.where(np.isfinite(steps), steps, counted.values.max(axis=-1)))

@@ -8,7 +8,8 @@ import numpy as np
 
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, together, within
 from certeq.base.errors import InputError
-from certeq.model.kernel import Kernel, Rows, kernel
+from certeq.model.kernel import Kernel, Rows, is_sparse, kernel
+from certeq.planners.progress import Watch
 
 LARGEST = 1e305  # of values, with room for sums of them
 
@@ -25,7 +26,7 @@ class Problem(NamedTuple):
     def batch(self) -> tuple[int, ...]:
         """The broadcast leading axes."""
         lead = (self.model.batch, self.reward.shape[:-2], self.discount.shape, self.allowed.shape[:-2])
-        return np.broadcast_shapes(*lead)
+        return np.broadcast_shapes(*lead) if any(lead) else ()
 
     @property
     def n_states(self) -> int:
@@ -36,6 +37,20 @@ class Problem(NamedTuple):
     def n_actions(self) -> int:
         """A."""
         return int(self.allowed.shape[-1])
+
+    @property
+    def dense(self) -> bool:
+        """Whether the rows may be written out."""
+        return not is_sparse(self.model)
+
+
+class How(NamedTuple):
+    """How the caller wants it done."""
+
+    tolerance: float  # largest certified error of the values, relative to the largest; exact methods need none
+    limit: int  # iterations at most
+    watch: Watch
+    threads: int | None  # all processors unless said
 
 
 class Solution(NamedTuple):
@@ -81,6 +96,12 @@ def read_problem(
         allowed=problem.allowed.shape[:-2],
     )
     return problem, trusted
+
+
+def check_single(problem: Problem) -> None:
+    """Raise if there is a batch of rewards, discounts or weights for a sparse model."""
+    if not problem.dense and problem.batch:
+        raise InputError(f"A sparse model takes one reward and one discount at a time; got a batch {problem.batch}.")
 
 
 def _check_range(reward: Floats, discount: Floats) -> None:

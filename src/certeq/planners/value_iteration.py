@@ -14,27 +14,25 @@ from certeq.base.arrays import Floats, Integers
 from certeq.model.kernel import MASS_TOLERANCE, is_sparse
 from certeq.planners.backup import backup, chosen, greedy, policy_operator, policy_rows
 from certeq.planners.episodic import longest
-from certeq.planners.problem import Problem, Solution
-from certeq.planners.progress import Watch
+from certeq.planners.problem import How, Problem, Solution
 
 PATIENCE = 100  # sweeps, and one for each state, after which an error that does not fall is rounding and stays
 PARTIAL_SWEEPS = 20  # of policy evaluation between two improvements of modified policy iteration
 
 
-def value_iteration(problem: Problem, tolerance: float, max_iterations: int, watch: Watch | None = None) -> Solution:
+def value_iteration(problem: Problem, how: How) -> Solution:
     """Back up until the certified error is small enough."""
-    return _sweep(problem, tolerance, max_iterations, 0, watch or Watch())
+    return _sweep(problem, how, 0)
 
 
-def modified_policy_iteration(
-    problem: Problem, tolerance: float, max_iterations: int, watch: Watch | None = None
-) -> Solution:
+def modified_policy_iteration(problem: Problem, how: How) -> Solution:
     """Value iteration with some cheap sweeps of the current policy after each improvement."""
-    return _sweep(problem, tolerance, max_iterations, PARTIAL_SWEEPS, watch or Watch())
+    return _sweep(problem, how, PARTIAL_SWEEPS)
 
 
-def _sweep(problem: Problem, tolerance: float, max_iterations: int, partial: int, watch: Watch) -> Solution:
+def _sweep(problem: Problem, how: How, partial: int) -> Solution:
     model, reward, discount, allowed = problem
+    tolerance, limit, watch, _ = how
     batch, S = problem.batch, problem.n_states
     mass = np.where(allowed, model.mass(), 1.0)
     never_ends = (mass >= 1 - MASS_TOLERANCE).all(axis=(-2, -1)) & (discount < 1)  # (...)
@@ -47,7 +45,7 @@ def _sweep(problem: Problem, tolerance: float, max_iterations: int, partial: int
     stuck = np.zeros(batch, dtype=bool)
     least, since = np.full(batch, np.inf), np.zeros(batch, dtype=np.int64)
     with watch:
-        for iteration in range(1, max_iterations + 1):
+        for iteration in range(1, limit + 1):
             q = backup(model, reward, discount, allowed, values)
             best = q.max(axis=-1)
             change = best - values

@@ -8,12 +8,11 @@ import numpy as np
 
 from certeq.base.arrays import ArrayLike, Floats, Integers, floats, within
 from certeq.base.errors import InputError
-from certeq.model.kernel import Kernel, Rows, check_rows, is_sparse
-from certeq.planners import compiled, solve
-from certeq.planners import sparse as large
+from certeq.model.kernel import Kernel, Rows
+from certeq.planners import compiled, solve, sparse
 from certeq.planners.backup import check_policy, value_policy, value_stochastic
-from certeq.planners.episodic import check_ends, longest
-from certeq.planners.problem import Problem, read_problem
+from certeq.planners.episodic import check_problem, longest
+from certeq.planners.problem import Problem, check_single, read_problem
 
 
 def evaluate(
@@ -51,9 +50,7 @@ def value_bound(
     array(0.25)
     """
     problem, trusted = read_problem(transition, reward, discount, None)
-    if not trusted:
-        check_rows(problem.model.dense())
-    check_ends(problem)
+    check_problem(problem, trusted)
     guess = floats("values", values)
     q = problem.reward + problem.discount[..., None, None] * problem.model.expect(guess)
     worth = (_probabilities(np.asarray(policy), problem.n_states, problem.n_actions) * q).sum(axis=-1)
@@ -81,7 +78,7 @@ def loss(
     if weights.shape[-1:] != (S,) or not np.allclose(weights.sum(axis=-1), 1, atol=1e-9):
         raise InputError(f"start needs {S} probabilities that sum to 1; got shape {weights.shape}.")
     values = _evaluate(problem, trusted, policy, threads)
-    many = S <= compiled.SMALL and not is_sparse(problem.model) and compiled.worth(values.shape[:-1], S)
+    many = compiled.fits(problem) and compiled.worth(values.shape[:-1], S)
     engine = "numba" if many else "auto"  # many policies, perhaps of few MDPs
     lost = np.subtract(solve(transition, reward, discount, engine=engine, threads=threads).values, values, out=values)
     return np.asarray(lost @ weights if weights.ndim == 1 else (weights * lost).sum(axis=-1))
@@ -91,33 +88,29 @@ def _evaluate(problem: Problem, trusted: bool, policy: ArrayLike, threads: int |
     S, A = problem.n_states, problem.n_actions
     array = np.asarray(policy)
     certain = array.dtype.kind in "iu" and bool((check_policy(array, S, A) >= 0).all())
-    if is_sparse(problem.model):
-        check_ends(problem)
+    if not problem.dense:
+        check_single(problem)
+        check_problem(problem, trusted)
         return _evaluate_sparse(problem, array, certain, threads)
     if certain:
         actions = check_policy(array, S, A)
         fast = compiled.worth(np.broadcast_shapes(problem.batch, actions.shape[:-1]), S)
-        if not trusted and not (fast and S <= compiled.SMALL):  # the small kernel checks rows as it reads them
-            check_rows(problem.model.dense())
-        check_ends(problem)
+        seen = fast and compiled.fits(problem)  # the small kernel checks rows as it reads them
+        check_problem(problem, trusted or seen)
         return compiled.evaluate(problem, actions, threads) if fast else _plain(problem, actions)
     probabilities = _probabilities(array, S, A)
-    if not trusted:
-        check_rows(problem.model.dense())
-    check_ends(problem)
+    check_problem(problem, trusted)
     return _plain(_follow(problem, probabilities), np.zeros(S, dtype=np.int64))
 
 
 def _evaluate_sparse(problem: Problem, policy: Any, certain: bool, threads: int | None) -> Floats:
     """Evaluate policies, one after the other, in one sparse model."""
-    if problem.batch:
-        raise InputError(f"A sparse model is evaluated with one reward and one discount; got a batch {problem.batch}.")
     probabilities = _probabilities(policy, problem.n_states, problem.n_actions)
     values = np.empty(probabilities.shape[:-1])
-    fast = large.pays(problem)
+    fast = sparse.able(problem) and sparse.pays(problem)
     for index in np.ndindex(values.shape[:-1]):
         if fast:
-            values[index] = large.evaluate(problem, probabilities[index], threads)
+            values[index] = sparse.evaluate(problem, probabilities[index], threads)
         elif certain:
             values[index] = _plain(problem, policy[index])
         else:

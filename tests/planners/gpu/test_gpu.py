@@ -5,7 +5,6 @@ right, and on a graphics processor, where there is one.
 """
 
 import sys
-from functools import cache
 
 import host_twin
 import numpy as np
@@ -17,20 +16,10 @@ from certeq.planners import gpu
 from certeq.planners.gpu import device, planning
 from certeq.planners.gpu.arguments import Found, line_up
 from certeq.worlds import river_swim
+from planned import no_device
 from strategies import SEEDS, random_model, random_rows
 
-
-@cache
-def missing():
-    """Why nothing can be run on a device here, or an empty string."""
-    try:
-        device.cupy()
-    except InputError as error:
-        return str(error)
-    return ""
-
-
-on_device = pytest.mark.skipif(bool(missing()), reason=missing())
+on_device = pytest.mark.skipif(bool(no_device()), reason=no_device())
 SIZES = [(1, 1), (4, 3), (10, 2), (32, 2)]
 each_size = pytest.mark.parametrize(("S", "A"), SIZES)
 needs_compiler = pytest.mark.skipif(not host_twin.COMPILER, reason="needs g++ or clang++")
@@ -347,8 +336,13 @@ def test_shapes_that_do_not_fit_are_refused():
 @on_device
 @pytest.mark.parametrize(("S", "A"), [(33, 2), (20, 200)])
 def test_what_is_too_large_is_told_its_size(S, A):
+    T, R, gamma = random_model(0, S, A)
+    with pytest.raises(
+        InputError, match=rf"of up to 32 states .* {S} states and {A} actions; .*policy_iteration \(numba\)"
+    ):
+        solve(T, R, gamma, device="gpu")
     with pytest.raises(InputError, match=f"these have {S} states and {A} actions.*device='cpu'"):
-        solve(*random_model(0, S, A), device="gpu")
+        solve(device.cupy().asarray(T), R, gamma, device="gpu")
 
 
 @on_device

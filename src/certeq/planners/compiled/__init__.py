@@ -1,17 +1,21 @@
-"""The way from `solve` to the compiled kernels: when they pay, and how they are called."""
+"""Compiled policy iteration for batches of dense MDPs: when it pays, and how its kernels are called.
+
+- ``small``: eight MDPs side by side, up to 32 states. ``medium``: one by one, of any size.
+- ``operands``: how a batch is laid out for them.
+"""
 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
-from certeq.model.kernel import Mixture, check_rows, is_sparse
+from certeq.model.kernel import Mixture, check_rows
 from certeq.planners.backup import value_policy
 from certeq.planners.policy_iteration import policy_iteration
-from certeq.planners.problem import Problem, Solution
+from certeq.planners.problem import How, Problem, Solution
 
 if TYPE_CHECKING:
     from certeq.planners.compiled.operands import Operands
@@ -20,9 +24,14 @@ SMALL = 32  # states; up to here eight MDPs fit side by side in the cache
 WORTH = 3e5  # MDPs times states squared, about 50 ms of NumPy: below it nobody should wait for a compiler
 
 
+def fits(problem: Problem) -> bool:
+    """Whether eight such MDPs may lie side by side."""
+    return problem.n_states <= SMALL and problem.dense
+
+
 def pays(problem: Problem) -> bool:
-    """Whether the work is dense and large enough for a compiled kernel."""
-    return not is_sparse(problem.model) and worth(problem.batch, problem.n_states)
+    """Whether there is enough work for a compiled kernel."""
+    return worth(problem.batch, problem.n_states)
 
 
 def worth(batch: tuple[int, ...], n_states: int) -> bool:
@@ -30,12 +39,23 @@ def worth(batch: tuple[int, ...], n_states: int) -> bool:
     return prod(batch) * n_states**2 > WORTH
 
 
-def plan(problem: Problem, tolerance: float, max_iterations: int, threads: int | None) -> Solution:
-    """Policy iteration in compiled code: exact for small MDPs, certified to ``tolerance`` for larger ones."""
-    from certeq.base import threads as pool
-    from certeq.planners.compiled.medium import plan_medium
-    from certeq.planners.compiled.operands import operands
+def plan_side_by_side(problem: Problem, how: How) -> Solution:
+    """Plan for small MDPs, exactly. Rows are checked while they are read."""
     from certeq.planners.compiled.small import plan_small
+
+    return _plan(plan_small, problem, how, grain=64)
+
+
+def plan_one_by_one(problem: Problem, how: How) -> Solution:
+    """Plan for MDPs of any size, certified to the tolerance."""
+    from certeq.planners.compiled.medium import plan_medium
+
+    return _plan(plan_medium, problem, how, grain=1)
+
+
+def _plan(kernel: Any, problem: Problem, how: How, grain: int) -> Solution:
+    from certeq.base import threads as pool
+    from certeq.planners.compiled.operands import operands
 
     rows, weight, target = mixture(problem)
     work = operands(rows, weight, target, problem.reward, problem.discount, problem.allowed)
@@ -43,21 +63,20 @@ def plan(problem: Problem, tolerance: float, max_iterations: int, threads: int |
     policy = np.empty((K, L, S), dtype=np.int64)
     values, residual = np.empty((K, L, S)), np.empty((K, L))
     iterations = np.empty((K, L), dtype=np.int64)
-    kernel, grain = (plan_small, 64) if S <= SMALL else (plan_medium, 1)
     faults = pool.run(
-        kernel, K, *work.arrays, tolerance, max_iterations, policy, values, iterations, residual,
-        grain=grain, threads=threads,
+        kernel, K, *work.arrays, how.tolerance, how.limit, policy, values, iterations, residual,
+        grain=grain, threads=how.threads,
     )  # fmt: skip
     if any(fault >= 0 for fault in faults):
         check_rows(rows)  # this raises, unless the row is only a rounding error away from being right
-        return policy_iteration(problem, tolerance, max_iterations)
+        return policy_iteration(problem, how)
     batch = work.batch
     return Solution(
         policy.reshape(*batch, S),
         values.reshape(*batch, S),
-        np.minimum(iterations, max_iterations).reshape(batch),
+        np.minimum(iterations, how.limit).reshape(batch),
         residual.reshape(batch),
-        iterations.reshape(batch) <= max_iterations,
+        iterations.reshape(batch) <= how.limit,
     )
 
 

@@ -1,9 +1,10 @@
 """The graphics room: planning for batches of small MDPs on an NVIDIA GPU. Optional; the CPU gives the same policies.
 
-- ``small``: policy iteration in CUDA (``small.cu``), up to 32 states. Twin: ``planners.policy_iteration``.
-- ``planning``: from arrays with batch axes to the kernels, and back. ``operands``: how they broadcast.
-- ``draws``: Dirichlet rows. Twin: ``evaluation.draws.draw_rows``.
-- ``mixture``: a mixture of arrays on the device. Twin: ``kernel.Mixture``.
+- ``solving``: the way from `solve`, for arrays of the host and of the device.
+- ``planning``: from arrays with batch axes to the kernels, and back. ``arguments``: how they broadcast.
+- ``kernels``: policy iteration in CUDA (``small.cu``), up to 32 states. Twin: ``planners.policy_iteration``.
+- ``drawing``: Dirichlet rows. Twin: ``questions.draws.draw_rows``.
+- ``mixture``: a mixture of arrays on the device. Twin: ``model.kernel.Mixture``.
 - ``device``: CuPy, or a message that says what is missing.
 
 Copying a batch to the device takes longer than planning in it, so it pays to draw and mix there:

@@ -31,9 +31,3 @@ def cupy() -> Any:
 
 _NO_PROCESSOR = "device='gpu' needs an NVIDIA graphics processor; CuPy is installed but finds none"
 _INSTEAD = "Use device='cpu', which gives the same policies."
-
-
-def stays(*operands: Any) -> bool:
-    """Whether any of these is a CuPy array, so that what is computed from them should stay on the device."""
-    module = cupy()
-    return any(isinstance(operand, module.ndarray) for operand in operands)

@@ -9,7 +9,7 @@ from certeq.planners.gpu.device import cupy
 
 
 def draw_rows(alpha: Any, rng: Rng = None) -> Any:
-    """Draw Dirichlet rows with these parameters, ``(..., N)``, on the device; the twin of `evaluation.draws.draw_rows`.
+    """Draw Dirichlet rows with these parameters, ``(..., N)``, on the device; the twin of `questions.draws.draw_rows`.
 
     The seed of the device's own generator (Philox) is drawn from ``rng``: the same seed gives the same rows on the same
     device and version of CuPy, but not those that NumPy would draw. Outcomes with parameter 0 have no chance. Where the

@@ -56,9 +56,14 @@ def evaluate(transition: Any, reward: Any, discount: Any, policy: Any) -> Any:
     return values.reshape(*batch, S)
 
 
+def fits(S: int, A: int) -> bool:
+    """Whether there are lanes and memory enough for MDPs of this size."""
+    return S <= small.WARP and small.room(S, A) <= small.shared_memory()
+
+
 def check_size(S: int, A: int) -> None:
-    """Raise if MDPs of this size have not enough lanes or memory."""
-    if S > small.WARP or small.room(S, A) > small.shared_memory():
+    """Raise if there are not."""
+    if not fits(S, A):
         raise InputError(
             f"device='gpu' plans in MDPs of up to {small.WARP} states whose rows fit into "
             f"{small.shared_memory() // 1024} KiB; these have {S} states and {A} actions, which take "

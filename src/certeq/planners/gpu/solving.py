@@ -11,19 +11,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from certeq.base.arrays import whole
 from certeq.base.errors import InputError
-from certeq.model.kernel import Mixture, Rows, SparseRows, check_rows, is_sparse, kernel
+from certeq.model.kernel import Mixture, Rows, SparseRows, is_sparse, kernel
 from certeq.planners import compiled
-from certeq.planners.episodic import check_ends
+from certeq.planners.episodic import check_problem
 from certeq.planners.gpu import device, planning
 from certeq.planners.gpu.mixture import DeviceMixture
 from certeq.planners.plan import Plan
 from certeq.planners.policy_iteration import policy_iteration
-from certeq.planners.problem import Problem, Solution, read_problem
-
-METHOD = "policy_iteration"
-LIMIT = 1_000  # iterations, unless said
+from certeq.planners.problem import How, Problem, Solution, read_problem
 
 
 @dataclass(frozen=True)
@@ -40,44 +36,35 @@ class DevicePlan:
     def get(self) -> Plan:
         """The plan as `solve` gives it on the host, with its bounds, ties and action values."""
         arrays = (self.policy, self.values, self.iterations, self.residual, self.converged)
-        return Plan.of(Solution(*(array.get() for array in arrays)), METHOD, _on_host(*self.given)[0])
+        found = Solution(*(array.get() for array in arrays))
+        return Plan.of(found, "policy_iteration", _on_host(*self.given)[0])
 
 
-def plan(
-    transition: Any, reward: Any, discount: Any, allowed: Any, method: str, engine: str, max_iterations: int | None
-) -> Any:
-    """Plan exactly for a batch of small dense MDPs: a `Plan`, or a `DevicePlan` if any operand is on the device."""
-    if method not in ("auto", METHOD) or engine != "auto":
-        raise InputError(
-            f"device='gpu' does policy iteration, in its own way; got method={method!r} and engine={engine!r}. Leave "
-            "both at 'auto', or use device='cpu'."
-        )
-    limit = LIMIT if max_iterations is None else whole("max_iterations", max_iterations, 1)
-    device.cupy()
-    if isinstance(transition, DeviceMixture) or device.stays(transition, reward, discount, allowed):
-        return _plan_there(transition, reward, discount, allowed, limit)
-    problem, trusted = read_problem(transition, reward, discount, allowed)
-    return Plan.of(_copy_and_plan(problem, trusted, limit), METHOD, problem)
+def able(problem: Problem) -> bool:
+    """Whether the rows may be written out and have room on the device."""
+    return problem.dense and planning.fits(problem.n_states, problem.n_actions)
 
 
-def _copy_and_plan(problem: Problem, trusted: bool, limit: int) -> Solution:
-    """Plan in arrays of the host."""
-    if is_sparse(problem.model):
-        raise _not_dense()
-    planning.check_size(problem.n_states, problem.n_actions)
+def plan(problem: Problem, how: How) -> Solution:
+    """Plan exactly in arrays of the host, for which they are copied."""
     data, weight, target = (device.cupy().asarray(part) for part in compiled.mixture(problem))
     reward, discount, allowed = (device.cupy().asarray(part) for part in problem[1:])
     pull = (weight, target) if isinstance(problem.model, Mixture) else None
-    found = planning.plan(data, pull, reward, discount, allowed, limit)
+    found = planning.plan(data, pull, reward, discount, allowed, how.limit)
     if found is None:
-        _look(problem, trusted)
-        return policy_iteration(problem, 0.0, limit)  # no more than rounding was wrong
+        check_problem(problem, trusted=False)
+        return policy_iteration(problem, how)  # no more than rounding was wrong
     policy, values, iterations, residual = (array.get() for array in found)
-    return Solution(policy, values, np.minimum(iterations, limit), residual, iterations <= limit)
+    return Solution(policy, values, np.minimum(iterations, how.limit), residual, iterations <= how.limit)
 
 
-def _plan_there(transition: Any, reward: Any, discount: Any, allowed: Any, limit: int) -> DevicePlan:
-    """Plan in arrays of the device."""
+def there(*given: Any) -> bool:
+    """Whether anything of a problem is on the device, so that its plan should stay there."""
+    return any(isinstance(part, device.cupy().ndarray | DeviceMixture) for part in given)
+
+
+def plan_there(transition: Any, reward: Any, discount: Any, allowed: Any, limit: int) -> Any:
+    """Plan exactly in arrays of the device: a `DevicePlan`."""
     cp, given = device.cupy(), (transition, reward, discount, allowed)
     data, weight, target = _parts(transition)
     gain, factor = cp.asarray(reward, dtype=cp.float64), cp.asarray(discount, dtype=cp.float64)
@@ -109,7 +96,7 @@ def _parts(transition: Any) -> tuple[Any, Any, Any]:
     if isinstance(model, DeviceMixture):
         return model.data, model.weight, model.target
     if isinstance(model, SparseRows | Mixture):
-        raise _not_dense()
+        raise InputError("device='gpu' plans in dense models; use device='cpu' for sparse ones.")
     array = model.array if isinstance(model, Rows) else model
     return cp.asarray(array, dtype=cp.float64), cp.zeros((1, 1)), cp.zeros((1, 1, 0))
 
@@ -124,19 +111,8 @@ def _on_host(transition: Any, reward: Any, discount: Any, allowed: Any) -> tuple
     return read_problem(model, cp.asnumpy(reward), cp.asnumpy(discount), mask)
 
 
-def _look(problem: Problem, trusted: bool) -> None:
-    """Raise if rows are no distributions, or if some policy may go on forever."""
-    if not trusted:
-        check_rows(problem.model.dense())
-    check_ends(problem)
-
-
 def _say(*given: Any) -> NoReturn:
     """Say what is wrong with a problem on the device."""
-    _look(*_on_host(*given))
+    check_problem(*_on_host(*given))
     shapes = ", ".join(str(getattr(part, "shape", type(part).__name__)) for part in given)
     raise InputError(f"Something is wrong with transitions, rewards, discount or mask, of shapes {shapes}.")
-
-
-def _not_dense() -> InputError:
-    return InputError("device='gpu' plans in dense models; use device='cpu' for sparse ones.")

@@ -1,4 +1,10 @@
-"""The way from `solve` and `evaluate` to the compiled passes for large sparse models, and when they pay."""
+"""Inexact policy iteration for one large sparse MDP, in compiled passes shared by all cores: where it can, and pays.
+
+- ``iteration``: the loop. Back up, certify, correct, until the bound is met.
+- ``passes``: full passes over all pairs, which improve the policy and carry the certificate.
+- ``correction``: what the policy's own rows say, roughly, about the values in between.
+- ``kernels``: what all of them are compiled from.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +12,9 @@ import numpy as np
 
 from certeq.base.arrays import Floats
 from certeq.model.kernel import Kernel, Mixture, SparseRows
-from certeq.planners.problem import Problem, Solution
+from certeq.planners.problem import How, Problem, Solution
 from certeq.planners.progress import Watch
 
-NAME = "inexact_policy_iteration"
 WORTH = 100_000  # entries: below, SciPy is done before a compiler or its cache would be
 ENDLESS = 1e-10  # a contraction closer to one than this gives no bound
 RANGE = 1e-20, 1e20  # sizes of rewards that single precision can work on
@@ -18,8 +23,8 @@ PASSES = 1000  # at most, when a policy is evaluated
 
 
 def able(problem: Problem) -> bool:
-    """Whether it is one sparse model in which every step contracts."""
-    if problem.batch or not isinstance(data_rows(problem.model), SparseRows):
+    """Whether it is one sparse model in which every step contracts, with rewards of ordinary size."""
+    if not isinstance(_data_rows(problem.model), SparseRows) or problem.batch:
         return False
     discount = float(problem.discount)
     if 1 - discount <= ENDLESS and 1 - discount * float(problem.model.mass().max()) <= ENDLESS:
@@ -29,27 +34,27 @@ def able(problem: Problem) -> bool:
 
 
 def pays(problem: Problem) -> bool:
-    """Whether it is also large enough."""
-    data = data_rows(problem.model)
-    return isinstance(data, SparseRows) and data.matrix.nnz >= WORTH and able(problem)
+    """Whether it is large enough."""
+    data = _data_rows(problem.model)
+    return isinstance(data, SparseRows) and data.matrix.nnz >= WORTH
 
 
-def data_rows(model: Kernel) -> Kernel:
+def _data_rows(model: Kernel) -> Kernel:
     """The rows that everything else is mixed into."""
-    return data_rows(model.data) if isinstance(model, Mixture) else model
+    return _data_rows(model.data) if isinstance(model, Mixture) else model
 
 
-def plan(problem: Problem, tolerance: float, max_iterations: int, watch: Watch, threads: int | None) -> Solution:
-    """Plan in a large sparse model."""
+def plan(problem: Problem, how: How) -> Solution:
+    """Plan to a certified tolerance."""
     from certeq.planners.sparse.iteration import inexact_policy_iteration
 
-    return inexact_policy_iteration(problem, tolerance, max_iterations, watch, threads)
+    return inexact_policy_iteration(problem, how)
 
 
 def evaluate(problem: Problem, probabilities: Floats, threads: int | None) -> Floats:
-    """Value ``(S,)`` of a policy ``(S, A)`` in a large sparse model."""
+    """Value ``(S,)`` of a policy ``(S, A)``."""
     from certeq.planners.sparse.iteration import inexact_policy_iteration
 
     taken = problem._replace(allowed=np.asarray(probabilities > 0))
     follow = probabilities if taken.allowed.sum() > problem.n_states else None  # one action is the best of one
-    return inexact_policy_iteration(taken, TOLERANCE, PASSES, Watch(), threads, follow).values
+    return inexact_policy_iteration(taken, How(TOLERANCE, PASSES, Watch(), threads), follow).values

@@ -19,7 +19,7 @@ from certeq.base.arrays import Floats
 from certeq.base.threads import Crew
 from certeq.model.kernel import Rows
 from certeq.planners.backup import policy_operator
-from certeq.planners.sparse import kernels as sparse
+from certeq.planners.sparse import kernels
 from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, Table
 
 Singles = NDArray[np.float32]
@@ -84,7 +84,7 @@ class Follower:
         slots = np.zeros(S + 1, dtype=np.uint64)
         for part in self.parts:
             if isinstance(part.rows, Lines):
-                self.crew.run(sparse.add_room, self.blocks, part.rows, A, averaging, slots[1:], grain=LIGHT)
+                self.crew.run(kernels.add_room, self.blocks, part.rows, A, averaging, slots[1:], grain=LIGHT)
         np.cumsum(slots, out=slots)
         return slots.astype(np.uint32) if slots[-1] < 2**32 else slots
 
@@ -96,7 +96,7 @@ class Follower:
                 if isinstance(part.rows, Lines):
                     factors = self.discount * part.base, self.discount * part.slope
                     what = part.rows, part.weight, *factors, choice.share, choice.policy, self.before, first
-                    self.crew.run(sparse.copy_rows, self.blocks, *what, self.slots, self.lengths, *self.room)
+                    self.crew.run(kernels.copy_rows, self.blocks, *what, self.slots, self.lengths, *self.room)
                     first = False
         self.before[:] = choices[0].policy if len(choices) == 1 else NOBODY
         amount = np.zeros(len(self.lengths))
@@ -116,7 +116,7 @@ class Follower:
     def _add_amounts(self, part: Part, choices: list[Choice], amount: Any) -> None:
         for policy, share in choices:
             what = part.weight, self.discount * part.slope, share, policy
-            self.crew.run(sparse.add_amounts, self.blocks, *what, amount, grain=LIGHT)
+            self.crew.run(kernels.add_amounts, self.blocks, *what, amount, grain=LIGHT)
 
     def _targets(self, x: Floats) -> tuple[float, Floats, int]:
         """What the dense target rows expect of x: the shared one, the others by state, and the step between states."""
@@ -148,7 +148,7 @@ class Follower:
                 if not failed:
                     break
                 self.failures += 1
-            self.crew.run(sparse.follow, self.blocks, self.followed, *self._targets(x), x, y, total, self.notes)
+            self.crew.run(kernels.follow, self.blocks, self.followed, *self._targets(x), x, y, total, self.notes)
             left, middle = self._sizes(even)
             if middle:
                 y -= middle
@@ -164,21 +164,21 @@ class Follower:
         d[:], shadow[:], p[:] = 0, r, r
         rho = float(r @ r)
         for _ in range(min(STEPS, int(log(goal) / log(self.contraction)) + 1)):  # sweeps would need no more
-            run(sparse.apply, blocks, self.followed, *self._targets(p), p, v, shadow, notes)
+            run(kernels.apply, blocks, self.followed, *self._targets(p), p, v, shadow, notes)
             along = float(notes[:, 0].sum())
             alpha = rho / along if along else np.inf
             if not isfinite(alpha):
                 break
-            run(sparse.half, blocks, r, alpha, v, shadow, notes, grain=LIGHT)
+            run(kernels.half, blocks, r, alpha, v, shadow, notes, grain=LIGHT)
             rest = float(notes[:, 0].sum())
-            run(sparse.apply, blocks, self.followed, *self._targets(r), r, t, shadow, notes)
+            run(kernels.apply, blocks, self.followed, *self._targets(r), r, t, shadow, notes)
             with_shadow, with_r, square = notes.sum(axis=0).tolist()
             omega = with_r / square if square else 0.0
             rho, before = rest - omega * with_shadow, rho
             beta = rho / before * alpha / omega if omega else 0.0
             if not (isfinite(omega) and isfinite(beta)):
                 break
-            run(sparse.whole, blocks, d, r, p, v, t, alpha, omega, beta, notes, grain=LIGHT)
+            run(kernels.whole, blocks, d, r, p, v, t, alpha, omega, beta, notes, grain=LIGHT)
             size, _ = self._sizes(even)
             if size <= goal:
                 total += d

@@ -1,4 +1,4 @@
-"""Inexact policy iteration for one large sparse MDP, in compiled passes shared by all cores.
+"""Inexact policy iteration: full passes that certify, and rough corrections in between.
 
 1. A full pass backs the values v up, r = max Q - v, and improves the policy. It bounds the error: |v - v*| is at most
    |r| / (1 - γ mass). A constant c added to v takes c (1 - γ mass) off r: if all rows have the same mass, the best one
@@ -7,7 +7,7 @@
 3. Otherwise the policy's own rows give a rough correction of v (`correction`), and the next pass follows.
 
 A given policy is evaluated in the same way, with nothing to improve. The mixture of data and target is never written
-out. The plain twin is ``planners.sweeps.modified_policy_iteration``.
+out. The plain twin is ``planners.value_iteration.modified_policy_iteration``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from certeq.base.threads import Crew
 from certeq.model.kernel import terms
 from certeq.planners.backup import ROUNDING, TIE
 from certeq.planners.plan import UNIT
-from certeq.planners.problem import Problem, Solution
-from certeq.planners.progress import Watch
+from certeq.planners.problem import How, Problem, Solution
 from certeq.planners.sparse.passes import Passes, Seen
 
 FORCING = 0.03  # a correction leaves this part of the residual while the policy still moves
@@ -47,22 +46,16 @@ class Known(NamedTuple):
     iteration: int
 
 
-def inexact_policy_iteration(
-    problem: Problem,
-    tolerance: float,
-    max_iterations: int,
-    watch: Watch,
-    threads: int | None,
-    follow: Floats | None = None,
-) -> Solution:
+def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None = None) -> Solution:
     """Plan, or evaluate the policy with the probabilities ``follow``, ``(S, A)``, to a certified tolerance."""
+    tolerance, limit, watch, threads = how
     values, earned = np.zeros(problem.n_states), max(float(problem.reward.max()), -float(problem.reward.min()))
     least, last, strikes, forcing, keep, near = np.inf, np.inf, 0, FORCING, 0.0, 0.0
     converged = False
     with watch, Crew(threads) as crew:
         passes = Passes(problem, crew, follow)
         gap = passes.gap
-        for iteration in range(1, max_iterations + 1):
+        for iteration in range(1, limit + 1):
             known = _certify(passes.back_up(values, keep, near), values, gap, passes.uneven, iteration)
             size, scale = known.size, known.scale
             goal, ground = tolerance * scale * gap, max(scale, earned)  # ground: what is rounded
@@ -71,7 +64,7 @@ def inexact_policy_iteration(
             strikes = 0 if size < PROGRESS * least else strikes + 1
             least, last = min(size, least), size
             converged = size <= goal
-            if converged or (strikes > 1 and size <= FLOOR * ground) or iteration == max_iterations:
+            if converged or (strikes > 1 and size <= FLOOR * ground) or iteration == limit:
                 break
             if strikes >= STRIKES:
                 passes.distrust()

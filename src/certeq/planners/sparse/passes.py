@@ -11,7 +11,7 @@ from certeq.base.arrays import Floats
 from certeq.base.threads import Crew
 from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Rows, SparseRows
 from certeq.planners.problem import Problem
-from certeq.planners.sparse import kernels as sparse
+from certeq.planners.sparse import kernels
 from certeq.planners.sparse.correction import ALL, FAILURES, Choice, Follower, Part
 from certeq.planners.sparse.kernels import BLOCK, Lines, Model, Table
 
@@ -60,7 +60,7 @@ class Passes:
         model = self.model if values.any() else self.model._replace(data=NOTHING, weight=ALL, mixed=False)
         pull = self._pull(values) if model.mixed else ALL
         self.crew.run(
-            sparse.improve, self.blocks, model, pull, values, self.policy, self.share, self.follow is not None, keep,
+            kernels.improve, self.blocks, model, pull, values, self.policy, self.share, self.follow is not None, keep,
             near, self.better, self.lowest, self.best, self.notes,
         )  # fmt: skip
         self.policy, self.better = self.better, self.policy
@@ -109,7 +109,7 @@ class Passes:
         if isinstance(rows, Rows):
             return rows.expect(values)
         out = np.empty(leaf.shape[:2])
-        self.crew.run(sparse.expect, -(-out.size // BLOCK), rows, values, out.reshape(-1))
+        self.crew.run(kernels.expect, -(-out.size // BLOCK), rows, values, out.reshape(-1))
         return out
 
 

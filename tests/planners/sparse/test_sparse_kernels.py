@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from certeq.base.threads import Crew
-from certeq.planners.sparse import kernels as sparse
+from certeq.planners.sparse import kernels
 from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, Model, Table
 
 S, A = 2 * BLOCK + 77, 3
@@ -36,7 +36,7 @@ def improve(model, pull, values, policy, share=ALL, averaged=False, keep=0.0, ne
     better, lowest = np.zeros(S, dtype=np.uint32), np.zeros(S, dtype=np.uint32)
     best, notes = np.empty(S), np.empty((BLOCKS, 6))
     how = share, averaged, keep, near
-    run(sparse.improve, model, pull, values, policy, *how, better, lowest, best, notes)
+    run(kernels.improve, model, pull, values, policy, *how, better, lowest, best, notes)
     return better, lowest, best, notes
 
 
@@ -120,7 +120,7 @@ def test_expecting_is_multiplying(axes):
     rng = np.random.default_rng(4)
     lines, matrix = random_lines(rng, axes)
     values, out = rng.normal(size=S), np.empty(axes[0] * axes[1])
-    sparse.expect(0, -(-out.size // BLOCK), lines, values, out)
+    kernels.expect(0, -(-out.size // BLOCK), lines, values, out)
     np.testing.assert_allclose(out, matrix @ values, rtol=1e-13, atol=1e-13)
 
 
@@ -130,7 +130,7 @@ def test_room_is_kept_for_the_longest_row_of_a_state_or_for_all_of_them(axes):
     length = np.broadcast_to(np.diff(matrix.indptr).reshape(axes), (S, A))
     for together, expected in ((False, length.max(axis=1)), (True, length.sum(axis=1))):
         room = np.full(S, 7, dtype=np.uint64)
-        run(sparse.add_room, lines, A, together, room)
+        run(kernels.add_room, lines, A, together, room)
         np.testing.assert_array_equal(room, 7 + expected)
 
 
@@ -162,15 +162,15 @@ def test_rows_of_a_policy_are_copied_with_their_factor_and_only_where_it_changed
     for changed in (0, S // 3):
         policy[:changed] = rng.integers(A, size=changed)
         copy = policy, before
-        run(sparse.copy_rows, lines, weight, 0.0, 0.9, share, *copy, True, slots, lengths, columns, chances)
-        run(sparse.copy_rows, lines, weight, 1.0, -1.0, share, *copy, False, slots, lengths, columns, chances)
+        run(kernels.copy_rows, lines, weight, 0.0, 0.9, share, *copy, True, slots, lengths, columns, chances)
+        run(kernels.copy_rows, lines, weight, 1.0, -1.0, share, *copy, False, slots, lengths, columns, chances)
         assert abs(written_out(slots, lengths, columns, chances) - expected(policy)).max() <= 1e-7
         before[:] = policy
     chances[:] = 0.5
-    run(sparse.copy_rows, lines, weight, 0.0, 0.9, share, policy, before, True, slots, lengths, columns, chances)
+    run(kernels.copy_rows, lines, weight, 0.0, 0.9, share, policy, before, True, slots, lengths, columns, chances)
     assert (chances == 0.5).all()
     amount = np.ones(S)
-    run(sparse.add_amounts, weight, 0.5, share, policy, amount)
+    run(kernels.add_amounts, weight, 0.5, share, policy, amount)
     np.testing.assert_allclose(amount, 1 + 0.5 * (w * p)[states, policy])
 
 
@@ -189,7 +189,7 @@ def test_a_sweep_adds_the_next_term(followed):
     rows, act, targets, rng = followed
     x, y, total, notes = rng.normal(size=S), np.empty(S), rng.normal(size=S), np.empty((BLOCKS, 3))
     before = total.copy()
-    run(sparse.follow, rows, *targets, x, y, total, notes)
+    run(kernels.follow, rows, *targets, x, y, total, notes)
     np.testing.assert_allclose(y, act(x), atol=1e-6)
     np.testing.assert_allclose(total, before + y)
     assert (notes[:, 0].min(), notes[:, 1].max()) == (y.min(), y.max())
@@ -199,15 +199,15 @@ def test_the_halves_of_a_krylov_step_do_what_their_formulas_say(followed):
     rows, act, targets, rng = followed
     x, r, p, v, t, shadow = (rng.normal(size=S) for _ in range(6))
     notes = np.empty((BLOCKS, 3))
-    run(sparse.apply, rows, *targets, p, v, shadow, notes)
+    run(kernels.apply, rows, *targets, p, v, shadow, notes)
     np.testing.assert_allclose(v, p - act(p), atol=1e-6)
     np.testing.assert_allclose(notes.sum(axis=0), [v @ shadow, v @ p, v @ v])
     old = r.copy()
-    run(sparse.half, r, 0.3, v, shadow, notes)
+    run(kernels.half, r, 0.3, v, shadow, notes)
     np.testing.assert_allclose(r, old - 0.3 * v)
     assert notes[:, 0].sum() == pytest.approx(r @ shadow)
     before = [z.copy() for z in (x, r, p)]
-    run(sparse.whole, x, r, p, v, t, 0.3, 0.7, -0.2, notes)
+    run(kernels.whole, x, r, p, v, t, 0.3, 0.7, -0.2, notes)
     np.testing.assert_allclose(x, before[0] + 0.3 * before[2] + 0.7 * before[1])
     np.testing.assert_allclose(r, before[1] - 0.7 * t)
     np.testing.assert_allclose(p, r - 0.2 * (before[2] - 0.7 * v))

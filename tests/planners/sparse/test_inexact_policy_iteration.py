@@ -16,18 +16,15 @@ from hypothesis import strategies as st
 import naive
 from certeq import Counts, InputError, Mixture, Rows, SparseRows, evaluate, plan, solve
 from certeq.model.kernel import terms
-from certeq.planners import sparse as large
+from certeq.planners import sparse
 from certeq.planners.sparse.passes import decompose
 from certeq.questions.exact import value_bound
+from planned import sparse_rows
 from strategies import SEEDS, models, random_model, random_rows
 
 INEXACT = "inexact_policy_iteration"
 DISCOUNTS = st.sampled_from([0.0, 0.5, 0.9, 0.99, 0.999])
 AXES = [(1, 1), (6, 1), (1, 3), (6, 3)]
-
-
-def sparse_rows(T):
-    return SparseRows(sp.csr_array(T.reshape(-1, T.shape[-1])), *T.shape[:2])
 
 
 def exact(T, R, gamma, **settings):
@@ -47,32 +44,6 @@ def agree(model, T, R, gamma, **settings):
     lost = best.values - evaluate(T, R, gamma, found.policy)
     assert lost.max() <= found.loss_bound + rounding
     return found
-
-
-@given(models(ends=st.booleans(), discount=DISCOUNTS))
-def test_sparse_rows_are_planned_as_by_exact_policy_iteration(world):
-    agree(sparse_rows(world.transition), *world)
-
-
-@given(models(S=st.integers(1, 4), A=st.integers(1, 3), discount=st.sampled_from([0.0, 0.5, 0.9])))
-def test_the_values_are_those_of_the_best_of_all_policies(world):
-    found = solve(sparse_rows(world.transition), world.reward, world.discount, engine="numba")
-    best = naive.best_policy_by_enumeration(*world)
-    expected = naive.exact_value_of_policy(*world, best)
-    np.testing.assert_allclose(found.values, expected, atol=1e-8)
-
-
-@pytest.mark.parametrize("of_weight", AXES)
-@pytest.mark.parametrize("of_target", AXES)
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_every_shape_of_target_and_weight_is_mixed_in(kind, of_target, of_weight):
-    for seed, gamma in enumerate((0.5, 0.9, 0.99)):
-        rng = np.random.default_rng(seed)
-        T, R, _ = random_model(seed, 6, 3, ends=seed == 1)
-        rows, weight = random_rows(rng, (*of_target, 6), ends=seed == 2), rng.random(of_weight)
-        weight[rng.random(of_weight) < 0.2] = seed % 2
-        target = sparse_rows(rows) if kind == "sparse" else Rows(rows)
-        agree(Mixture(sparse_rows(T), weight, target), naive.mix(T, np.broadcast_to(weight, (6, 3)), rows), R, gamma)
 
 
 @given(SEEDS, st.lists(st.tuples(st.sampled_from(AXES), st.sampled_from(AXES), st.booleans()), max_size=3), DISCOUNTS)
@@ -96,15 +67,6 @@ def test_equal_target_rows_become_one():
     assert len(rest) == 1
     np.testing.assert_allclose(rest[0][0], 1 - (1 - w) * (1 - thin))
     assert decompose(Mixture(data, np.zeros((6, 3)), uniform[0])) == (data, [])
-
-
-@given(models(A=st.integers(1, 4), discount=DISCOUNTS), SEEDS)
-def test_masked_actions_are_never_taken(world, seed):
-    S, A = world.reward.shape
-    rng = np.random.default_rng(seed)
-    allowed = rng.random((S, A)) < 0.5
-    allowed[np.arange(S), rng.integers(A, size=S)] = True
-    agree(sparse_rows(world.transition), *world, allowed=allowed)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.9, 0.99])
@@ -267,26 +229,6 @@ def test_the_size_of_rewards_does_not_matter(scale):
     np.testing.assert_allclose(other.values / scale, small.values, rtol=1e-8)
 
 
-def test_small_models_do_not_wait_for_a_compiler_and_large_ones_are_compiled():
-    for S, method in ((100, "modified_policy_iteration"), (12_000, INEXACT)):
-        rows, reward = garnet(S)
-        assert solve(rows, reward, 0.9).method == method
-        assert solve(rows, reward, 0.9, engine="numpy").method == "modified_policy_iteration"
-
-
-REFUSED = {
-    "a dense model": (np.full((2, 1, 2), 0.5), 0.9, {}),
-    "no discounting without an end": (sp.csr_array([[0.5, 0.5], [0.0, 0.5]]), 1.0, {}),
-    "NumPy": (sp.csr_array([[0.5, 0.5], [0.5, 0.5]]), 0.9, {"engine": "numpy"}),
-}
-
-
-@pytest.mark.parametrize(("model", "gamma", "how"), REFUSED.values(), ids=REFUSED)
-def test_what_it_cannot_do_is_refused_in_so_many_words(model, gamma, how):
-    with pytest.raises(InputError, match="inexact_policy_iteration is compiled, and plans in one sparse model"):
-        solve(model, [[0.0], [1.0]], gamma, method=INEXACT, **how)
-
-
 METHODS = [INEXACT, "modified_policy_iteration", "value_iteration"]
 
 
@@ -347,7 +289,7 @@ def test_an_unknown_way_to_be_interrupted_is_named():
 @pytest.fixture
 def always(monkeypatch):
     """Small models go the way of large ones."""
-    monkeypatch.setattr(large, "WORTH", 0)
+    monkeypatch.setattr(sparse, "WORTH", 0)
 
 
 @pytest.mark.usefixtures("always")
@@ -384,7 +326,7 @@ def test_policies_in_a_sparse_model_are_evaluated_one_by_one():
     values = evaluate(rows, reward, 0.9, policies)
     assert values.shape == (2, 3, 50)
     np.testing.assert_allclose(values, evaluate(rows.dense(), reward, 0.9, policies), rtol=1e-10)
-    with pytest.raises(InputError, match=r"one reward and one discount; got a batch \(2,\)"):
+    with pytest.raises(InputError, match=r"one reward and one discount at a time; got a batch \(2,\)"):
         evaluate(rows, reward, [0.5, 0.9], policies[0, 0])
 
 

@@ -8,7 +8,8 @@ from certeq.model.kernel import Mixture, Rows
 from certeq.planners.compiled.operands import operands
 from certeq.planners.compiled.small import evaluate_small, plan_small
 from certeq.planners.policy_iteration import policy_iteration
-from certeq.planners.problem import Problem
+from certeq.planners.problem import How, Problem
+from certeq.planners.progress import Watch
 from strategies import random_model, random_rows
 
 ODD_SIZES = [1, 2, 7, 8, 9, 15, 16, 17, 23, 130]
@@ -40,7 +41,7 @@ def planned(parts, *, limit=1000, threads=1):
 def twin(parts):
     rows, weight, target, reward, discount, allowed = parts
     model = Mixture(Rows(rows), weight, Rows(target))
-    return policy_iteration(Problem(model, reward, discount, allowed), 0.0, 1000)
+    return policy_iteration(Problem(model, reward, discount, allowed), How(0.0, 1000, Watch(), None))
 
 
 @pytest.mark.parametrize("K", ODD_SIZES)
