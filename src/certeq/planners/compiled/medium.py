@@ -340,27 +340,11 @@ def _plan(model: Model, room: Room, tolerance: float, max_iterations: int, v: Fl
 
 @_plain
 def plan_medium(
-    start: int,
-    stop: int,
-    rows: Floats,
-    rows_of: Integers,
-    weight: Floats,
-    weight_of: Integers,
-    target: Floats,
-    target_of: Integers,
-    reward: Floats,
-    reward_of: Integers,
-    discount: Floats,
-    discount_of: Integers,
-    allowed: Booleans,
-    allowed_of: Integers,
-    tolerance: float,
-    max_iterations: int,
-    policy: Any,
-    values: Floats,
-    iterations: Integers,
-    residual: Floats,
-) -> int:
+    start: int, stop: int, rows: Floats, rows_of: Integers, weight: Floats, weight_of: Integers, target: Floats,
+    target_of: Integers, reward: Floats, reward_of: Integers, discount: Floats, discount_of: Integers,
+    allowed: Booleans, allowed_of: Integers, tolerance: float, max_iterations: int, policy: Any, values: Floats,
+    iterations: Integers, residual: Floats,
+) -> int:  # fmt: skip
     """Plan chains ``start`` to ``stop``; each step of a chain starts from the values of the step before it.
 
     ``iterations`` is larger than ``max_iterations`` where they did not suffice. Returns -1, as nothing can be at fault:
@@ -392,23 +376,10 @@ def plan_medium(
 
 @_plain
 def evaluate_medium(
-    start: int,
-    stop: int,
-    rows: Floats,
-    rows_of: Integers,
-    weight: Floats,
-    weight_of: Integers,
-    target: Floats,
-    target_of: Integers,
-    reward: Floats,
-    reward_of: Integers,
-    discount: Floats,
-    discount_of: Integers,
-    policy: Any,
-    tolerance: float,
-    values: Floats,
-    residual: Floats,
-) -> None:
+    start: int, stop: int, rows: Floats, rows_of: Integers, weight: Floats, weight_of: Integers, target: Floats,
+    target_of: Integers, reward: Floats, reward_of: Integers, discount: Floats, discount_of: Integers, policy: Any,
+    tolerance: float, values: Floats, residual: Floats,
+) -> None:  # fmt: skip
     """Evaluate the policies of chains ``start`` to ``stop``; each step starts from the values of the step before it."""
     S, A = weight.shape[1:]
     room = _room(S, A, target.shape[1], target.shape[2])

@@ -15,6 +15,8 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers
 
+TRAILING = {"rows": 3, "weight": 2, "target": 3, "reward": 2, "discount": 0, "allowed": 2}  # axes that are no batch
+
 
 @dataclass(frozen=True)
 class Operands:
@@ -54,16 +56,8 @@ def operands(
     rows: Floats, weight: Floats, target: Floats, reward: Floats, discount: Floats, allowed: Booleans
 ) -> Operands:
     """Line up operands whose trailing axes are fixed and whose leading axes broadcast."""
-    trailing = {"rows": 3, "weight": 2, "target": 3, "reward": 2, "discount": 0, "allowed": 2}
-    given = {
-        "rows": rows,
-        "weight": weight,
-        "target": target,
-        "reward": reward,
-        "discount": discount,
-        "allowed": allowed,
-    }
-    lead = {name: array.shape[: array.ndim - trailing[name]] for name, array in given.items()}
+    given = dict(zip(TRAILING, (rows, weight, target, reward, discount, allowed), strict=True))
+    lead = {name: array.shape[: array.ndim - TRAILING[name]] for name, array in given.items()}
     batch = np.broadcast_shapes(*lead.values())
     fixed = ("rows", "target", "allowed")  # what may not change along a chain
     steps = batch[-1] if batch and all(not lead[name] or lead[name][-1] == 1 for name in fixed) else 1
@@ -73,6 +67,6 @@ def operands(
         own = prod(lead[name])
         index = np.broadcast_to(np.arange(own).reshape(lead[name]), batch).reshape(chains, steps)
         whole = np.require(array, requirements=("C", "W"))  # what kernels are compiled for
-        parts[name] = whole.reshape(own, *array.shape[array.ndim - trailing[name] :])
+        parts[name] = whole.reshape(own, *array.shape[array.ndim - TRAILING[name] :])
         parts[f"{name}_of"] = np.require(index[:, 0] if name in fixed else index, requirements=("C", "W"))
     return Operands(batch=batch, **parts)

@@ -291,27 +291,10 @@ def _residual(w: Any, at: Places) -> Any:
 
 @_compile
 def plan_small(
-    start: int,
-    stop: int,
-    rows: Any,
-    rows_of: Any,
-    weight: Any,
-    weight_of: Any,
-    target: Any,
-    target_of: Any,
-    reward: Any,
-    reward_of: Any,
-    discount: Any,
-    discount_of: Any,
-    allowed: Any,
-    allowed_of: Any,
-    tolerance: float,
-    max_iterations: int,
-    policy: Any,
-    values: Any,
-    iterations: Any,
-    residual: Any,
-) -> int:
+    start: int, stop: int, rows: Any, rows_of: Any, weight: Any, weight_of: Any, target: Any, target_of: Any,
+    reward: Any, reward_of: Any, discount: Any, discount_of: Any, allowed: Any, allowed_of: Any, tolerance: float,
+    max_iterations: int, policy: Any, values: Any, iterations: Any, residual: Any,
+) -> int:  # fmt: skip
     """Plan for the chains in [start, stop). Returns the first block with a bad transition row, or -1.
 
     ``tolerance`` has no part here: the elimination is exact. It is there so that all planning kernels are called alike.
@@ -371,17 +354,9 @@ def plan_small(
 
 @_compile
 def evaluate_small(
-    start: int,
-    stop: int,
-    rows: Any,
-    rows_of: Any,
-    reward: Any,
-    reward_of: Any,
-    discount: Any,
-    discount_of: Any,
-    policy: Any,
-    values: Any,
-) -> int:
+    start: int, stop: int, rows: Any, rows_of: Any, reward: Any, reward_of: Any, discount: Any, discount_of: Any,
+    policy: Any, values: Any,
+) -> int:  # fmt: skip
     """Value of ``policy`` (K, L, S) for the chains in [start, stop); one that stays along a chain is solved once."""
     S, A, steps = rows.shape[1], rows.shape[2], reward_of.shape[1]
     flat_rows, flat_reward = rows.reshape(rows.shape[0], -1), reward.reshape(reward.shape[0], -1)
