@@ -1,6 +1,5 @@
 """Fragility: so many contrary rows, when they are really added, overturn the advice, and one fewer do not."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,7 +120,7 @@ def test_sparse_counts_have_the_numbers_of_dense_ones():
     s = int(np.flatnonzero(found.asked)[0])
     source = np.array([extreme(learned, batch, s, "state", min)])
     rows = _rows(batch, np.array([s]), found.advice[[s]], source)
-    sparse = replace(case, counts=as_sparse(case.counts))
+    sparse = case.given(as_sparse(case.data.counts), case.data.reward)
     assert _fewest(sparse, rows, found.advice, 200).tolist() == [found.against[s]]
 
 
