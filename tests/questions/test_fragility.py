@@ -1,6 +1,5 @@
 """Fragility: so many contrary rows, when they are really added, overturn the advice, and one fewer do not."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

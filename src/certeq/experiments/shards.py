@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 WorkCell = Mapping[str, Any]
-Work = Callable[[WorkCell, np.random.SeedSequence], dict[str, Any]]
+CellWork = Callable[[WorkCell, np.random.SeedSequence], dict[str, Any]]
 
 MANIFEST = "manifest.json"
 OURS = re.compile(r"[0-9a-f]{20}\.(parquet|json)|manifest\.json")
@@ -86,7 +86,7 @@ def size_of(cell: WorkCell) -> int:
 
 
 def run(
-    work: Work,
+    work: CellWork,
     cells: Sequence[WorkCell],
     folder: Path,
     *,
@@ -189,7 +189,7 @@ def _keys(cells: Sequence[WorkCell]) -> list[str]:
 
 
 def _results(
-    work: Work, cells: Sequence[WorkCell], missing: list[int], seed: int, executor: Executor | None
+    work: CellWork, cells: Sequence[WorkCell], missing: list[int], seed: int, executor: Executor | None
 ) -> Iterator[tuple[int, tuple[dict[str, Any], float] | Failure]]:
     """What each cell gives, as soon as it is there: its columns and seconds, or how it failed."""
     if executor is None:
@@ -217,7 +217,7 @@ def _results(
             future.cancel()
 
 
-def perform(work: Work, cell: WorkCell, seed: int, version: str) -> tuple[dict[str, Any], float]:
+def perform(work: CellWork, cell: WorkCell, seed: int, version: str) -> tuple[dict[str, Any], float]:
     """Do one cell, wherever this runs; a worker with another certeq would give another table."""
     if certeq.__version__ != version:
         raise InputError(f"This worker has certeq {certeq.__version__}, but {version} was asked for.")
