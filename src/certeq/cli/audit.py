@@ -16,7 +16,7 @@ from certeq.learning.rules import Rules
 
 @options.expand
 def audit(
-    data: source.DataOrCounts = None,
+    data: source.RowsOrCounts = None,
     *,
     planning_discount: Annotated[
         float | None, typer.Option(help="The lower discount that was, or would be, planned with.")

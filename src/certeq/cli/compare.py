@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @options.expand
 def compare(
-    data: source.Data = None,
+    data: source.OnlyRows = None,
     *,
     regularizer: Annotated[
         list[str] | None, typer.Option(help="Compare only these; all that need nothing from you unless said.")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @options.expand
 def learn(
-    data: source.DataOrCounts = None,
+    data: source.RowsOrCounts = None,
     *,
     request: Request,
     known: source.Known,

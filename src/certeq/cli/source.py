@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from certeq.data.batch import Batch
     from certeq.data.counting import Tallied
 
-Data = Annotated[
+OnlyRows = Annotated[
     Path | None,
     typer.Argument(help="CSV, Parquet, Arrow or JSON lines, or a Minari data set. Without it: the bundled trial."),
 ]
-DataOrCounts = Annotated[
+RowsOrCounts = Annotated[
     Path | None,
     typer.Argument(
         help="CSV, Parquet, Arrow or JSON lines, or a Minari data set; a folder of Parquet, which is counted; or a "
