@@ -14,7 +14,7 @@ from certeq.base.limits import most
 from certeq.data.reading.files import check_columns, read_file, resolve
 from certeq.data.recipes.columns import Column
 from certeq.data.recipes.containers import column
-from certeq.data.recipes.moments import check_seconds
+from certeq.data.recipes.times import check_seconds
 
 
 class Table(Mapping[str, Column]):

@@ -14,7 +14,7 @@ from certeq.base.arrays import Integers
 from certeq.base.errors import InputError
 from certeq.base.limits import most, way_out
 from certeq.data.recipes.columns import ABSENT, Column, Kind, blank, label_text, naive, text_numbers
-from certeq.data.recipes.moments import UNITS, check_seconds, microseconds, too_fine
+from certeq.data.recipes.times import UNITS, check_seconds, microseconds, too_fine
 
 SAMPLE = 10_000  # rows that tell whether a shortcut is worth trying
 HANDFUL = 12  # labels

@@ -1,4 +1,4 @@
-"""Moments in microseconds, exactly: what is finer, or lies outside of the years that a calendar has, is refused."""
+"""Times in microseconds, exactly: what is finer, or lies outside of the years that a calendar has, is refused."""
 
 from __future__ import annotations
 

@@ -1,0 +1,22 @@
+"""One word for one thing: the name of a file occurs once, or the vocabulary says why not."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import certeq
+
+ROOT = Path(certeq.__file__).parent
+VOCABULARY = ROOT.parents[1] / "docs" / "vocabulary.md"
+
+
+def twice(names):
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
+def test_the_name_of_a_file_occurs_once_or_the_vocabulary_says_what_it_is_twice():
+    paths = [path.parent if path.name == "__init__.py" else path for path in ROOT.rglob("*.py")]
+    names = [path.stem for path in paths if path.name != "__main__.py"]
+    told = VOCABULARY.read_text(encoding="utf-8").split("## Names in the code")[1]
+    meant = {name for line in re.findall(r"^\| (`.*?) \|", told, re.M) for name in re.findall(r"`(\w+)`", line)}
+    assert twice(names) - {"kernels"} == meant  # those of the planners
