@@ -27,7 +27,7 @@ from certeq.model.rewards import estimate as rewards_of
 from certeq.planners import FinitePlan, Plan
 
 
-class Advice(NamedTuple):
+class Advised(NamedTuple):
     """What is advised, at the first decision where there is a horizon; leading axes as the case has them."""
 
     policy: Integers  # (..., S), -1 for no advice
@@ -190,11 +190,11 @@ class Case:
         rules, names = self.rules, self.data.state_names
         return solve_model(self.model, self.table, rules.discount, horizon=rules.horizon, names=names, **how)
 
-    def advise(self, **how: Any) -> Advice:
+    def advise(self, **how: Any) -> Advised:
         """Plan, and read off the advice."""
         plan, stranded = self.plan(**how), self.model.stranded[..., None]
         parts = plan.policy, plan.values, np.where(stranded, -np.inf, plan.action_values)
-        return Advice(*(part[0] for part in parts)) if isinstance(plan, FinitePlan) else Advice(*parts)
+        return Advised(*(part[0] for part in parts)) if isinstance(plan, FinitePlan) else Advised(*parts)
 
     def under(self, regularizer: str, **settings: Any) -> Case:
         """The same case with another regularizer."""
