@@ -57,10 +57,10 @@ def trajectories(
     """
     n, T = whole("episodes", episodes, 0), whole("length", length, 0)
     worlds, random = _worlds(mdp, data_sets), generator(rng)
-    policy = _Lines.of_table(_behavior(mdp, behavior))
+    policy = _Urns.of_table(_behavior(mdp, behavior))
     episode = np.arange(worlds * n)
     limit = random.integers(T + 1, size=len(episode)) if random_length else np.full(len(episode), T)
-    state = _Lines.of_table(_start(mdp, start)[None]).draw(np.zeros_like(episode), random)
+    state = _Urns.of_table(_start(mdp, start)[None]).draw(np.zeros_like(episode), random)
     rows = _follow(drawer(mdp.transition), policy, episode // max(n, 1), limit, state, random)
     order = np.argsort(rows[0], kind="stable")  # rows came in order of time; people expect whole episodes
     episode, time, state, action, following = (column[order] for column in rows)
@@ -68,7 +68,7 @@ def trajectories(
 
 
 def _follow(
-    next_state: Drawer, policy: _Lines, world: Integers, limit: Integers, state: Integers, random: np.random.Generator
+    next_state: Drawer, policy: _Urns, world: Integers, limit: Integers, state: Integers, random: np.random.Generator
 ) -> list[Integers]:
     """Step all episodes together until each has ended or reached its limit.
 
@@ -102,7 +102,7 @@ def drawer(kernel: Kernel) -> Drawer:
         raise InputError(f"Drawing takes one kernel or a batch with one leading axis; got the axes {kernel.batch}.")
     if isinstance(kernel, Mixture):
         return _mixed(kernel)
-    lines, shape = _Lines.of(kernel), kernel.shape[:-1]
+    lines, shape = _Urns.of(kernel), kernel.shape[:-1]
 
     def draw_next(world: Integers, state: Integers, action: Integers, random: np.random.Generator) -> Integers:
         return lines.draw(_line(shape, world, state, action), random)
@@ -126,7 +126,7 @@ def _mixed(mixture: Mixture) -> Drawer:
 
 
 @dataclass(frozen=True)
-class _Lines:
+class _Urns:
     """The rows of a kernel end to end, ready for drawing by inverse distribution function.
 
     One running sum over all entries serves every row: a row's own part of it rises from ``before`` to ``after``.
@@ -139,7 +139,7 @@ class _Lines:
     n_states: int
 
     @classmethod
-    def of(cls, kernel: Rows | SparseRows) -> _Lines:
+    def of(cls, kernel: Rows | SparseRows) -> _Urns:
         """Lay out a kernel."""
         S, mass = kernel.shape[-1], kernel.mass().reshape(-1)
         mass = np.where(np.abs(mass - 1) <= MASS_TOLERANCE, 1.0, mass)
@@ -149,7 +149,7 @@ class _Lines:
         return cls(np.cumsum(kernel.array), None, np.arange(len(mass) + 1) * S, mass, S)
 
     @classmethod
-    def of_table(cls, probabilities: Floats) -> _Lines:
+    def of_table(cls, probabilities: Floats) -> _Urns:
         """Lay out plain distributions, ``(lines, outcomes)``, each of which sums to one."""
         lines, k = probabilities.shape
         return cls(np.cumsum(probabilities), None, np.arange(lines + 1) * k, np.ones(lines), k)

@@ -92,7 +92,7 @@ def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str)
     order = _order(episode, clock)
     episode, done, cut, acts = episode[order], done[order], cut[order], acts[order]
     follows = np.append(episode[1:] == episode[:-1], False)  # whether the next row belongs to the same episode
-    teller = _Teller(columns, roles, rows, order)
+    teller = _Whereabouts(columns, roles, rows, order)
     far = np.zeros(len(rows), dtype=bool) if clock is None else _gaps(clock[order], follows, gaps, teller)
     final = np.append(~acts[1:] & ~follows[1:], False) & follows  # the next row only tells where the episode ended up
     for mark, role in ((done, "done"), (cut, "truncated")):
@@ -116,7 +116,7 @@ def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str)
 
 
 @dataclass(frozen=True)
-class _Teller:
+class _Whereabouts:
     """Words for places in sorted rows."""
 
     columns: Mapping[str, Column]
@@ -142,7 +142,7 @@ class _Teller:
         )
 
 
-def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Teller) -> Booleans:
+def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Whereabouts) -> Booleans:
     """Which rows are followed by a gap; a difference between times that is not the usual one."""
     far = np.zeros(len(clock), dtype=bool)
     at = np.flatnonzero(follows)
