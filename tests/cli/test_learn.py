@@ -4,16 +4,15 @@ import hashlib
 import io
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from certeq import Policy
-from certeq.cli import show
+from certeq.cli import app, show
 from certeq.learning.policy import FORMAT
 from certeq.worlds import examples
 
@@ -125,12 +124,11 @@ def test_a_report_is_written_that_tells_how_it_was_made(certeq, file):
 
 def test_the_report_is_there_unless_it_is_declined(monkeypatch, tmp_path, file):
     file(ROWS)
-    for words, there in (("rows.csv", True), ("rows.csv --no-report --out other", False)):
-        learn = [sys.executable, "-m", "certeq", "learn", *words.split(), "--draws", "40"]
-        done = subprocess.run(learn, cwd=tmp_path, capture_output=True, text=True, check=True)
-        assert "Traceback" not in done.stderr
-        folder = tmp_path / ("certeq-out" if there else "other")
-        assert {path.name for path in folder.iterdir()} == {*RESULTS, *(["report.html"] if there else [])}
+    monkeypatch.chdir(tmp_path)
+    for words, out, report in (("", "certeq-out", {"report.html"}), ("--no-report --out other", "other", set())):
+        done = CliRunner().invoke(app, ["learn", "rows.csv", *words.split(), "--draws", "40"])
+        assert done.exit_code == 0, done.output
+        assert {path.name for path in Path(out).iterdir()} == {*RESULTS, *report}
 
 
 def test_the_same_seed_gives_the_same_report(certeq, file):

@@ -166,8 +166,8 @@ def test_a_gap_in_an_episode_is_told_without_naming_the_episode():
     assert "1234" not in re.sub(r"data:[^\"]*", "", page)
 
 
-@pytest.mark.parametrize("limit", [5, 30])
-def test_small_counts_are_told_nowhere(trial, limit):
+def test_small_counts_are_told_nowhere(trial):
+    limit = 5
     page = render(Findings(trial), suppress_below=limit)
     visits = trial.policy.visits
     small = int(((visits > 0) & (visits < limit)).sum())
@@ -180,6 +180,7 @@ def test_small_counts_are_told_nowhere(trial, limit):
     )
     assert cells.count(f"&lt;{limit}") == small
     tried = re.findall(r"</span></td><td class=\"n\"[^>]*>([^<]*)</td>", page[page.index('id="policy-table"') :])
+    assert tried
     assert all(not cell.isdecimal() or int(cell) >= limit for cell in tried)
     drawn = re.findall(r"font-size: 5px[^>]*>([^<>]+)</text>", Page(page).pictures()[0])
     assert sorted(map(int, filter(str.isdecimal, drawn))) == sorted(visits[visits >= limit].tolist())
@@ -211,6 +212,7 @@ def test_hostile_labels_are_text_and_nothing_else(hostile):
 # ---- size ----
 
 
+@pytest.mark.slow
 def test_on_the_bundled_trial_the_page_is_under_a_megabyte(trial):
     assert len(render(examine(trial, draws=50)).encode()) < 1_000_000
 

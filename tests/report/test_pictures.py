@@ -68,9 +68,10 @@ def test_every_picture_is_a_figure_and_the_same_every_time(found):
     }
     assert set(draw) | {"to_png", "to_svg"} == set(pictures.__all__)
     for make in draw.values():
-        assert isinstance(make(), Figure)
-        assert to_page(make()) == to_page(make())
-        assert pictures.to_png(make()).startswith(b"\x89PNG")
+        picture = make()
+        assert isinstance(picture, Figure)
+        assert to_page(picture) == to_page(make())
+        assert pictures.to_png(picture).startswith(b"\x89PNG")
 
 
 def test_a_small_count_map_is_a_table_of_states_and_actions(found):

@@ -64,11 +64,14 @@ def assert_same_life(ours, r, theirs):
     assert ours.simulated[r] == simulated
 
 
-@pytest.mark.parametrize("step_size", [0.1, FALLING], ids=["constant step", "falling step"])
-@pytest.mark.parametrize("variant", ["standard", "constant", "specific"])
+VARIANTS = ("standard", "constant", "specific")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("world", WORLDS)
-def test_the_literal_twin_lives_the_same_life(world, variant, step_size):
+def test_the_literal_twin_lives_the_same_life(world, variant):
     mdp = WORLDS[world]
+    step_size = (0.1, FALLING)[(list(WORLDS).index(world) + VARIANTS.index(variant)) % 2]  # each meets both
     # Eq. 5 counts ending as an outcome where there is any, so there the uniform target ends with the same chance
     target = np.full(mdp.n_states, 1 / (mdp.n_states + (world == "ends")))
     same = {"variant": variant, "probability": 0.3, "steps": 700, "episodes": 3, "step_size": step_size}

