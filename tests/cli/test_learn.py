@@ -171,7 +171,7 @@ def test_a_report_in_the_way_is_kept(refused, file):
 def test_what_takes_long_is_told_line_by_line_where_there_is_no_terminal():
     told, now = io.StringIO(), iter([0.0, 1.0, 5.0, 9.0])
     with show.Steps(Console(file=told), clock=lambda: next(now)) as steps:
-        for step in ("posterior", "audit", "[red]own"):
+        for step in ("Drawing models", "Auditing a planning discount", "[red]own"):
             steps.begin(step)
     assert told.getvalue() == "Auditing a planning discount ...\n[red]own ...\n"
 
@@ -179,7 +179,7 @@ def test_what_takes_long_is_told_line_by_line_where_there_is_no_terminal():
 def test_on_a_terminal_one_line_changes():
     told = io.StringIO()
     with show.Steps(Console(file=told, force_terminal=True, width=60)) as steps:
-        steps.begin("posterior")
+        steps.begin("Drawing models from the posterior")
         assert "Drawing models from the posterior" in str(steps.status.status)
 
 
