@@ -1,4 +1,4 @@
-"""Inexact policy iteration for one large sparse MDP, in compiled passes shared by all cores: where it can, and pays.
+"""Inexact policy iteration for one large sparse MDP, in compiled passes shared by all cores, and when it pays.
 
 - ``iteration``: the loop. Back up, certify, correct, until the bound is met.
 - ``passes``: full passes over all pairs, which improve the policy and carry the certificate.
