@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from certeq import Policy
 from certeq.cli import app, show
-from certeq.learning.policy import FORMAT
+from certeq.learning.policy_file import FORMAT
 from certeq.worlds import examples
 
 HEADER = "episode,time,state,action,reward\n"

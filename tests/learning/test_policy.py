@@ -226,57 +226,120 @@ def edited(**changes):
     return copy.deepcopy(STEADY.to_json()) | changes
 
 
+def without(field):
+    return {name: value for name, value in edited().items() if name != field}
+
+
+def texted(old, new):
+    """The file with one of its texts replaced."""
+    text = json.dumps(edited())
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+STATES = STEADY.to_json()["states"]
 DAMAGED = {
     "empty": ("", "is not JSON"),
     "words": ("not json", "is not JSON"),
+    "cut off": (json.dumps(edited())[:-100], "is not JSON"),
     "bytes": (b"\xff\xfe\x00", "is not JSON"),
-    "deep": ("[" * 100_000, "is not JSON"),
-    "a long number": ("1" * 5000, "is not JSON|not a policy file"),
-    "a list": ("[]", "not a policy file"),
+    "not UTF-8": (json.dumps(edited()).replace("ward=A", "@", 1).encode().replace(b"@", b"\xff"), "is not UTF-8"),
+    "not UTF-8, unread": (json.dumps(edited(more="@")).encode().replace(b"@", b"\xff"), "is not UTF-8"),
+    "deep": ('{"more": ' + "[" * 100_000, "is not JSON"),
+    "deeper": ('{"more": ' + "[" * 10_000_000, "is not JSON"),
+    "deep and closed": (texted('"data": {', '"data": {"x": ' + "[" * 5_000 + "]" * 5_000 + ","), "is not JSON"),
+    "a deep list": ("[" * 100_000, "not a policy file"),
+    "a long number": ("1" * 5000, "damaged: number out of range"),
+    "a list": ("[]", "not a policy file: expected `object`, got `array`"),
     "another format": ('{"format": "other"}', "not a policy file"),
     "a later version": (edited(version=2), r"version 2; this certeq reads up to 1\. Upgrade"),
-    "a version in words": (edited(version="1"), "version must be a whole number"),
-    "version zero": (edited(version=0), "version must be at least 1"),
-    "unknown action advised": (edited(advice=["sideways"] * 7), "sideways"),
-    "too little advice": (edited(advice=["up"]), "do not fit together"),
-    "too few actions": (edited(actions=["up"]), "down"),
-    "two actions of one name": (edited(actions=["up", "up"]), "up"),
-    "no states": (edited(states=[]), "do not fit together"),
-    "too few values": (edited(action_values=[[1, 2]]), "do not fit together"),
-    "values in words": (edited(action_values=[["a", "b"]] * 7), "damaged"),
-    "negative visits": (json.dumps(edited()).replace('"visits": [', '"visits": [-7', 1), "negative|damaged"),
-    "not a number": (json.dumps(edited(action_values=[[float("nan")] * 2] * 7)), "NaN, which is not a number"),
+    "a version in words": (edited(version="1"), "at version: expected"),
+    "a version that is true": (edited(version=True), "at version: expected"),
+    "half a version": (edited(version=1.5), "at version: it must be a whole number"),
+    "version zero": (edited(version=0), "at version: it must be a whole number, at least 1"),
+    "a field twice": (texted('"version": 1', '"version": 1, "version": 1'), '"version" twice in one object'),
+    "a field twice, spaced": (texted('"version": 1', '"version": 1, "version" \n : 1'), '"version" twice'),
+    "a field twice, spelled differently": (
+        texted('"version": 1', '"version": 1, "\\u0076ersion": 1'),
+        '"version" twice',
+    ),
+    "an inner field twice": (texted('"visits": [', '"visits": [], "visits": ['), '"visits" twice'),
+    "a field of what is unread twice": (texted('"format"', '"more": {"a": [{"b": 1, "b": 2}]}, "format"'), '"b" twice'),
+    "unknown action advised": (
+        edited(advice=["sideways"] * 7),
+        "at advice: 'sideways' is none of the actions, down, up",
+    ),
+    "too little advice": (edited(advice=["up"]), "at advice: it must be a list of 7"),
+    "no advice": (edited(advice=[]), "at advice: it must be a list of 7"),
+    "uneven advice": (edited(advice=[["up"] * 7, ["up"]], horizon=2), "at advice: it must be a table of 2 x 7"),
+    "advice of both kinds": (edited(advice=["up", ["up"] * 6], horizon=2), "at advice: it must be a table of 2 x 7"),
+    "advice within advice": (edited(advice=[[[["up"]]]]), r"at advice\[0\]\[0\]: expected `str | null`, got `array`"),
+    "advice nested 40 deep": (edited(advice=eval("[" * 40 + "]" * 40)), r"at advice\[0\]\[0\]"),
+    "too few actions": (edited(actions=["up"]), "at advice: 'down' is none of the actions"),
+    "two actions of one name": (edited(actions=["up", "up"], advice=["up"] * 7), "'up' is there more than once"),
+    "no states": (edited(states=[]), "at states: it has 0 states, but the recipe has 7"),
+    "too few values": (edited(action_values=[[1, 2]]), "at action_values: it must be a table of 7 x 2"),
+    "uneven values": (edited(action_values=[[1, 2]] * 6 + [[1]]), "at action_values: it must be a table of 7 x 2"),
+    "values that are lists": (edited(action_values=[[[1], [2]]] * 7), "at action_values: it must be a table of 7 x 2"),
+    "values of both kinds": (edited(action_values=[[1, [2]]] * 7), "at action_values: it must be a table of 7 x 2"),
+    "values in words": (edited(action_values=[["a", "b"]] * 7), r"at action_values\[0\]\[0\]: expected"),
+    "values nested 40 deep": (edited(action_values=eval("[" * 40 + "]" * 40)), r"at action_values\[0\]\[0\]\[0\]"),
+    "negative visits": (texted('"visits": [', '"visits": [-7'), r"at states\[0\]\.visits\[0\]: expected `int` >= 0"),
+    "not a number": (json.dumps(edited(action_values=[[float("nan")] * 2] * 7)), r"is not JSON.*\[\[NaN, NaN\]"),
+    "infinity": (json.dumps(edited(action_values=[[float("inf")] * 2] * 7)), r"is not JSON.*Infinity"),
     "infinite value": (
         json.dumps(edited(action_values=[[1e300, 0]] * 7)).replace("1e+300", "1e999"),
-        "number|finite|infin",
+        r"at action_values\[0\]\[0\]: number out of range",
     ),
-    "half a visit": (json.dumps(edited()).replace('"visits": [', '"visits": [0.5', 1), "whole|damaged"),
-    "no recipe": (edited(recipe={}), "recipe has no field"),
-    "no settings": (edited(settings=None), "settings"),
-    "states in another order": (edited(states=STEADY.to_json()["states"][::-1]), "state"),
-    "another horizon": (edited(horizon=5), "horizon"),
-    "no data": (edited(data=[[]]), "'data' must be an object, not list"),
-    "no actions": (edited(actions=[]), "'actions' must be a list of names"),
-    "actions that are numbers": (edited(actions=[0, 1]), "'actions' must be a list of names"),
-    "actions in a text": (edited(actions="ud"), "'actions' must be a list"),
-    "a long number inside": (json.dumps(edited()).replace('"visits": [', '"visits": [' + "1" * 5000, 1), "not JSON"),
+    "half a visit": (
+        texted('"visits": [', '"visits": [0.5'),
+        r"at states\[\]\.visits: it must be whole numbers; got 0\.5",
+    ),
+    "no recipe": (edited(recipe={}), "at recipe: object missing required field `version`"),
+    "a later recipe": (edited(recipe=STEADY.recipe.to_json() | {"version": 2}), "recipe has version 2"),
+    "no settings": (edited(settings=None), "at settings: expected `object`, got `null`"),
+    "states in another order": (edited(states=STATES[::-1]), r"at states\[0\]\.cell: it is \[2, 2\].*\[0, 0\]"),
+    "another horizon": (edited(horizon=5), "at horizon: it is 5, but the advice is for any decision"),
+    "no data": (edited(data=[[]]), "at data: expected `object`, got `array`"),
+    "no actions": (edited(actions=[]), "at actions: expected `array` of length >= 1"),
+    "actions that are numbers": (edited(actions=[0, 1]), r"at actions\[0\]: expected `str`, got `int`"),
+    "actions in a text": (edited(actions="ud"), "at actions: expected `array`, got `str`"),
+    "a long number inside": (texted('"visits": [', '"visits": [' + "1" * 5000), r"at states\[0\]\.visits\[0\]: "),
     "too many visits": (
-        json.dumps(edited()).replace('"visits": [', '"visits": [1' + "0" * 30, 1),
-        "state 1, 'ward=A, pressure below 90', has visits that are negative or too many",
+        texted('"visits": [', '"visits": [1' + "0" * 30),
+        r"at states\[0\]\.visits\[0\]: expected `int` <=",
     ),
-    "visits in a text": (json.dumps(edited()).replace('"visits": [', '"visits": ["x", ', 1), "3 visits for 2 actions"),
-    "a state that is a number": (edited(states=[7] * 7), "state 1 must be an object with 'name', 'cell' and 'visits'"),
+    "visits in a text": (texted('"visits": [', '"visits": ["x", '), r"at states\[0\]\.visits\[0\]: .*got `str`"),
+    "visits of too many": (
+        texted('"visits": [', '"visits": [1, '),
+        r"at states\[\]\.visits: it must be a table of 7 x 2",
+    ),
+    "a state that is a number": (edited(states=[7] * 7), r"at states\[0\]: expected `object`, got `int`"),
+    "a state without visits": (edited(states=[{"cell": s["cell"]} for s in STATES]), r"at states\[0\].*`visits`"),
+    "half a surrogate": (texted('"up"', '"\\ud800"'), "is not JSON"),
+} | {
+    f"without {field}": (without(field), field)
+    for field in ("format", "version", "actions", "states", "advice", "action_values", "recipe")
 }
 
 
 @pytest.mark.parametrize(("content", "says"), DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_file_is_an_error_in_words(content, says, tmp_path):
     path = tmp_path / "policy.json"
+    path.write_text(json.dumps(edited()))
+    same(Policy.load(path), STEADY)
     text = content if isinstance(content, str | bytes) else json.dumps(content)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError, match=says) as caught:
         Policy.load(path)
     assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_what_stands_in_several_objects_or_in_texts_is_not_there_twice():
+    names = ['"a": {"a": 1', "}, {", '\\"', "\\", "a:", '"a":']
+    value = edited(more=[{"a": {"a": names}, "b": {"a": 1}}, {"a": 1}, {name: name for name in names}])
+    same(Policy.from_json(json.dumps(value).encode()), STEADY)
 
 
 @pytest.mark.parametrize("digits", [400, 5000])
@@ -288,19 +351,22 @@ def test_numbers_too_long_to_print_are_errors_in_words(field, digits):
             Policy.from_json(edited(**{field: value}))
 
 
-def test_visits_that_another_program_wrote_as_floats_are_read():
-    value = edited()
-    for state in value["states"]:
-        state["visits"] = [float(number) for number in state["visits"]]
-    same(Policy.from_json(value), STEADY)
+def with_floats(value):
+    """The same JSON with 3.0 for 3."""
+    if isinstance(value, dict):
+        return {key: with_floats(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_floats(item) for item in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-@pytest.mark.parametrize("field", ["format", "version", "actions", "states", "advice", "action_values", "recipe"])
-def test_a_field_that_lacks_is_named(field):
-    value = edited()
-    del value[field]
-    with pytest.raises(InputError, match=field):
-        Policy.from_json(value)
+@pytest.mark.parametrize("policy", [STEADY, TIMED, learn(read(LOG, state="time", bins={"time": "labels"})).policy])
+def test_whole_numbers_that_another_program_wrote_as_floats_are_read(policy):
+    value = with_floats(policy.to_json())
+    again = Policy.from_json(value)
+    same(again, policy)
+    assert again.state_names == policy.state_names
+    same(Policy.from_json(json.dumps(value).encode()), policy)
 
 
 def test_what_is_no_file_is_said_to_be_none(tmp_path):

@@ -15,7 +15,7 @@ import numpy as np
 import certeq
 from certeq import Batch, learn, read
 from certeq.data.counting import count, tallied
-from certeq.learning.policy import VERSION
+from certeq.learning.policy_file import VERSION
 
 FOLDER = Path(__file__).parents[1] / "data" / "policies"
 COUNTS = Path(__file__).parents[1] / "data" / "counts"

@@ -10,7 +10,7 @@ from keep_policies import COUNTS, numbers
 
 from certeq import InputError, Policy
 from certeq.data.counting import Tallied, tallied
-from certeq.learning.policy import VERSION
+from certeq.learning.policy_file import VERSION
 
 FOLDER = Path(__file__).parents[1] / "data" / "policies"
 KEPT = sorted(path for path in FOLDER.glob("v*.json") if not path.name.endswith(".advice.json"))

@@ -47,7 +47,10 @@ def duration(seconds: float) -> str:
 
 def notebook(title: str, header: Sequence[object], rows: Iterable[Sequence[object]], total: int, note: str = "") -> str:
     """The HTML that a notebook shows of an object: a line, the first rows of a table, and what was left out."""
-    cells = [[shorten(cell, LONGEST) for cell in row] for _, row in zip(range(MOST), rows, strict=False)]
+    cells = [
+        ["–" if cell is None else shorten(cell, LONGEST) for cell in row]
+        for _, row in zip(range(MOST), rows, strict=False)
+    ]
     head = "".join(f'<th scope="col">{escape(shorten(name, LONGEST))}</th>' for name in header)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
     left = total - len(cells)

@@ -41,20 +41,12 @@ def apply(
     for name in kept:
         _check_column(name, table, "--keep takes columns of the rows")
     advice = advisor.apply(table, step=_steps(step, table))
-    states, names = advisor.state_names, advisor.action_names
+    states, names = [*advisor.state_names, None], [*advisor.action_names, None]  # the last for what is not known
     copied = [np.asarray(table[name]).tolist() for name in kept]
+    told = (advice.state.tolist(), advice.action.tolist(), advice.visits.tolist(), advice.reason)
     lines = [
-        (
-            row + 1,
-            *(column[row] for column in copied),
-            states[s] if s >= 0 else None,
-            names[a] if a >= 0 else None,
-            int(visits) if a >= 0 else None,
-            reason,
-        )
-        for row, (s, a, visits, reason) in enumerate(
-            zip(advice.state, advice.action, advice.visits, advice.reason, strict=True)
-        )
+        (row, *others, states[s], names[a], visits if a >= 0 else None, reason)
+        for row, (*others, s, a, visits, reason) in enumerate(zip(*copied, *told, strict=True), start=1)
     ]
     header = ("row", *kept, "state", "action", "visits", "reason")
     writing.write_files({out: texts.csv_text(header, lines)}, force=force)

@@ -50,7 +50,7 @@ def learn(
         learned = run(found, rules, reward=reward, progress=planning.progress, on_interrupt="return")
         planning.check(learned)
         files: dict[Path, str | bytes] = {
-            paths["policy.json"]: learned.policy.to_text(),
+            paths["policy.json"]: learned.policy.to_bytes(),
             paths["policy.csv"]: policy_csv(learned),
             paths["summary.json"]: texts.json_text(learned.summary.to_json() | {"seed": output.seed}),
         }
@@ -72,26 +72,14 @@ def learn(
 
 def policy_csv(learned: Learned) -> str:
     """The policy as a table, one line per state (and decision, with a horizon)."""
-    import numpy as np
-
     from certeq.base.texts import csv_text
 
-    policy = learned.policy
-    weight = np.broadcast_to(learned.shrinkage.weight, policy.visits.shape)
-    actions, values = np.atleast_2d(policy.actions), np.atleast_2d(learned.plan.values)
-    runner, gap = (np.atleast_2d(part) for part in policy.runner_up())
-    axes, states = policy.recipe.parts()
-    told = ["advised", "visits", "weight", "value", "runner_up", "gap"]
-    header = [*(f"state: {axis}" if axis in (*told, "decision") else axis for axis in axes), *told]
-    lines: list[list[Any]] = []
-    for t in range(len(actions)):
-        for s, state in enumerate(states):
-            a, second = int(actions[t, s]), int(runner[t, s])
-            advice: list[Any] = [None] * 6
-            if a >= 0:
-                support = (int(policy.visits[s, a]), round(float(weight[s, a]), 6), float(values[t, s]))
-                advice[:4] = policy.action_names[a], *support
-            if second >= 0:
-                advice[4:] = policy.action_names[second], float(gap[t, s])
-            lines.append([*state, *advice] if policy.horizon is None else [t, *state, *advice])
-    return csv_text(header if policy.horizon is None else ["decision", *header], lines)
+    policy, timed = learned.policy, learned.policy.horizon is not None
+    told = ("advised", "visits", "weight", "value", "runner_up", "gap")
+    axes = [f"state: {axis}" if axis in (*told, "decision") else axis for axis in policy.recipe.axis_names]
+    lines = []
+    for piece in policy.pieces(weight=learned.shrinkage.weight, values=learned.plan.values):
+        weight = None if piece.weight is None else round(piece.weight, 6)
+        support = (piece.advised, piece.visits, weight, piece.value)
+        lines.append([*[piece.decision] * timed, *piece.words, *support, piece.runner_up, piece.gap])
+    return csv_text([*["decision"] * timed, *axes, *told], lines)

@@ -147,25 +147,21 @@ def summary(out: Console, found: Summary) -> None:
 def policy(out: Console, learned: Learned) -> None:
     """Show the advice, best-observed states first."""
     found = learned.policy
-    first = np.atleast_2d(found.actions)[0]
     title = "Advice" if found.horizon is None else f"Advice at the first of {found.horizon} decisions"
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    axes, states = found.recipe.parts()
-    for name in (*axes, "advised", "visits", "weight", "runner-up", "gap"):
+    for name in (*found.recipe.axis_names, "advised", "visits", "weight", "runner-up", "gap"):
         number = name in ("visits", "weight", "gap")
         table.add_column(escape(name), justify="right" if number else "left", overflow="fold")
-    runner, gap = (np.atleast_2d(part)[0] for part in found.runner_up())
-    weight = np.broadcast_to(learned.shrinkage.weight, found.visits.shape)
     order = np.argsort(-found.visits.sum(axis=1), kind="stable")
-    for s in order[:MOST_STATES]:
-        a, state = int(first[s]), [escape(part) for part in states[s]]
-        if a < 0:
+    for piece in found.first.pieces(order[:MOST_STATES], weight=learned.shrinkage.weight):
+        state = [escape(part) for part in piece.words]
+        if piece.advised is None:
             table.add_row(*state, "[dim]no advice[/dim]", "", "", "", "")
             continue
-        second = escape(found.action_names[runner[s]]) if runner[s] >= 0 else "[dim]nothing else tried[/dim]"
-        difference = f"{gap[s]:.3g}" if runner[s] >= 0 else ""
-        advised = f"[bold]{escape(found.action_names[a])}[/bold]"
-        table.add_row(*state, advised, f"{found.visits[s, a]:,}", f"{weight[s, a]:.2f}", second, difference)
+        second = "[dim]nothing else tried[/dim]" if piece.runner_up is None else escape(piece.runner_up)
+        difference = "" if piece.gap is None else f"{piece.gap:.3g}"
+        advised = f"[bold]{escape(piece.advised)}[/bold]"
+        table.add_row(*state, advised, f"{piece.visits:,}", f"{piece.weight:.2f}", second, difference)
     out.print(table)
     if len(order) > MOST_STATES:
         out.print(f"[dim]... and {len(order) - MOST_STATES:,} more states, in policy.csv[/dim]")

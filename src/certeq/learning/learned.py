@@ -194,7 +194,7 @@ def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
         notes=tuple(data.notes),
         alerts=tuple(_alerts(case, plan, policy)),
         settings=policy.settings,
-        advised=int((np.atleast_2d(policy.actions)[0] >= 0).sum()),
+        advised=int((policy.first.actions >= 0).sum()),
         mean_value=float(np.atleast_2d(plan.values)[0].mean()),
         binning=_binning(batch),
     )
@@ -212,9 +212,8 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
     alerts = []
     counts, stranded = case.data.counts, case.model.stranded
     S = counts.n_states
-    first = np.atleast_2d(policy.actions)[0]
-    support = np.where(first >= 0, counts.visits[np.arange(S), np.maximum(first, 0)], 0)
-    thin = (first >= 0) & (support < FEW)
+    first = policy.first.actions
+    thin = (first >= 0) & (policy.first.support < FEW)
     tried = (counts.visits > 0).sum(axis=1)
     if stranded.any():
         number = f"{int(stranded.sum())} of {S}"

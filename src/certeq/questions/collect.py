@@ -132,8 +132,7 @@ def collect_next(learned: Learned, *, draws: int = 200, rng: Rng = 0, start: Arr
     first = start_of(learned.model, learned.batch, start)
     random = generator(rng)
     drawn = draw_models(learned.model, learned.table, draws, rewards=learned.rewards, batch=learned.batch, rng=random)
-    advice = np.atleast_2d(learned.policy.actions)[0]
-    found = weigh(drawn, rules.discount, advice, learned.model.allowed, first, random)
+    found = weigh(drawn, rules.discount, learned.policy.first.actions, learned.model.allowed, first, random)
     visits = learned.counts.visits
     order = np.argsort(-found.gain, axis=None, kind="stable")
     state, action = np.unravel_index(order, found.gain.shape)

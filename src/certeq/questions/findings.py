@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,19 +36,17 @@ class Findings:
     @property
     def advised(self) -> Integers:
         """The advice, ``(S,)``, at the first decision where there are several; -1 for none."""
-        return np.asarray(np.atleast_2d(self.learned.policy.actions)[0])
+        return self.learned.policy.first.actions
 
     @property
     def support(self) -> Integers:
         """How often the advised action was tried, ``(S,)``; 0 where there is no advice."""
-        visits = self.learned.policy.visits
-        return np.where(self.advised >= 0, visits[np.arange(len(visits)), np.maximum(self.advised, 0)], 0)
+        return self.learned.policy.first.support
 
-    @cached_property
+    @property
     def runner_up(self) -> tuple[Integers, Floats]:
         """Second-best action of each state, -1 for none, and how much less it is worth, both ``(S,)``."""
-        runner, gap = self.learned.policy.runner_up()
-        return np.atleast_2d(runner)[0], np.atleast_2d(gap)[0]
+        return self.learned.policy.first.runner_up()
 
     @property
     def choice(self) -> Booleans:
@@ -73,7 +70,7 @@ class Findings:
 def drift(learned: Learned) -> Floats:
     """Where the advised action leads on average, in cells along each column, ``(S, columns)``; 0 where it ends."""
     cells, model = learned.policy.recipe.cells, learned.model.transition
-    state, action = np.arange(len(cells)), np.maximum(np.atleast_2d(learned.policy.actions)[0], 0)
+    state, action = np.arange(len(cells)), np.maximum(learned.policy.first.actions, 0)
     mass = model.mass()[state, action][:, None]
     ahead = np.stack([model.expect(code.astype(np.float64))[state, action] for code in cells.T], axis=1)
     return np.where(mass > 0, ahead / np.maximum(mass, 1e-300) - cells, 0.0)

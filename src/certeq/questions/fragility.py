@@ -188,7 +188,7 @@ def fragility(
         raise unknown("place for outcomes", outcomes, OUTCOMES)
     case, most = asked(learned), whole("cap", cap, 1)
     batch = case.data.rows("This part asks for the best and the worst of the rows that were seen")
-    advice, runner = (np.atleast_2d(part)[0] for part in (learned.policy.actions, learned.policy.runner_up()[0]))
+    advice, runner = learned.policy.first.actions, learned.policy.first.runner_up()[0]
     open_to = _asked(case, states, (advice >= 0) & (runner >= 0))
     line = follow(case, "strength") if along is None else along
     against, favor = np.zeros_like(advice), np.zeros_like(advice)

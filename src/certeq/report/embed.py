@@ -64,7 +64,7 @@ def model(learned: Learned) -> dict[str, Any]:
         "weight": np.broadcast_to(learned.shrinkage.weight, (S, A)).ravel().tolist(),
         "target": _target(learned.shrinkage.target),
         "reward": learned.reward.ravel().tolist(),
-        "advice": np.atleast_2d(learned.policy.actions)[0].tolist(),
+        "advice": learned.policy.first.actions.tolist(),
         "sheet": {
             "rows": paper.rows,
             "columns": paper.columns,

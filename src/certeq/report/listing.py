@@ -67,11 +67,12 @@ class Teller:
         S = len(self.visits)
         self.shown: Integers = self.order if S <= LONG else self.order[:SHOWN]
         self.partial = "" if S <= LONG else f" The {SHOWN:,} most visited of {S:,} states; policy.csv has all of them."
-        axes, words = policy.recipe.parts()
-        full = sum(len(word) for s in self.shown for word in words[s]) <= LETTERS
+        axes, words = policy.recipe.parts(self.shown)
+        full = sum(len(word) for parts in words for word in parts) <= LETTERS
         self.axes = [shorten(name, BRIEF) for name in axes]
         self.words = {
-            int(s): [harmless(word) if full else shorten(word, BRIEF) for word in words[s]] for s in self.shown
+            s: [harmless(word) if full else shorten(word, BRIEF) for word in parts]
+            for s, parts in zip(self.shown.tolist(), words, strict=True)
         }
         self.actions = [shorten(name, BRIEF) for name in policy.action_names]
 
@@ -119,8 +120,6 @@ def percent(value: float, draws: int = 0) -> str:
 def policy_table(teller: Teller) -> Listing:
     """The advice of each state with its support, its rival, and how sure it is."""
     findings = teller.findings
-    advised, support = findings.advised, findings.support
-    runner, gap = findings.runner_up
     chance = None if findings.posterior is None else np.atleast_2d(findings.posterior.advised_best)[0]
     fragile = findings.fragility
     open_states = set() if findings.posterior is None else set(findings.posterior.undecided().tolist())
@@ -129,14 +128,14 @@ def policy_table(teller: Teller) -> Listing:
     header += [Cell("Chance it is best", "number")] if chance is not None else []
     header += [Cell("Contrary rows to change it", "number")] if fragile is not None else []
     lines = []
-    for s in teller.shown.tolist():
-        a = int(advised[s])
-        marks = ["thin"] if a >= 0 and support[s] < teller.few else []
+    for piece in findings.learned.policy.first.pieces(teller.shown):
+        s, a = piece.state, piece.action
+        marks = ["thin"] if piece.visits is not None and piece.visits < teller.few else []
         marks += ["open"] if s in open_states else []
         marks += ["none"] if a < 0 else []
         cells = [Cell(word, "head") for word in teller.words[s]]
         cells += [teller.action(a, "no advice"), teller.count(s, a) if a >= 0 else Cell("–", "never")]
-        cells += [teller.action(int(runner[s]), "nothing else tried" if a >= 0 else "–"), amount(gap[s])]
+        cells += [teller.action(piece.rival, "nothing else tried" if a >= 0 else "–"), any_amount(piece.gap)]
         cells += [share(chance[s] if findings.choice[s] else np.nan)] if chance is not None else []
         cells += [_contrary(fragile, s)] if fragile is not None else []
         lines.append(Line(cells, " ".join(marks), a))

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
 from certeq.base.errors import InputError
-from certeq.data.recipes.columns import KINDS, Column, Kind, Label, as_text, label_text, text_dates, text_flags
+from certeq.data.recipes.columns import Column, Kind, Label, as_text, label_text, text_dates, text_flags
 
 UNKNOWN = -1  # the code of a value that has none
-LARGEST = sys.float_info.max  # whole numbers beyond it are no floats
+LABEL_TYPES: dict[Kind, set[type]] = {
+    "text": {str},
+    "date": {str},
+    "integer": {int},
+    "boolean": {bool},
+    "float": {int, float},
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,16 @@ class Labels:
     column: str
     kind: Kind
     labels: tuple[Label, ...]  # sorted; dates as ISO text
+
+    def __post_init__(self) -> None:
+        types = LABEL_TYPES[self.kind]
+        if not self.labels:
+            raise InputError(f"Column {self.column!r} has no labels.")
+        if not set(map(type, self.labels)) <= types:
+            odd = next(label for label in self.labels if type(label) not in types)
+            raise InputError(f"Column {self.column!r} needs labels of kind {self.kind}; got {odd!r}.")
+        if len(set(self.labels)) != len(self.labels):
+            raise InputError(f"The labels of column {self.column!r} must all be different.")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -53,10 +68,6 @@ class Labels:
         some = ", ".join(known[:8]) + (f", ... ({len(known)} in all)" if len(known) > 8 else "")
         return f"{self.column!r} is {table[self.column].show(row)}, which never occurred in the data (known: {some})"
 
-    def to_json(self) -> dict[str, Any]:
-        """As a plain dict."""
-        return {"column": self.column, "kind": self.kind, "labels": list(self.labels)}
-
 
 @dataclass(frozen=True)
 class Bins:
@@ -64,6 +75,11 @@ class Bins:
 
     column: str
     edges: tuple[float, ...]  # increasing
+
+    def __post_init__(self) -> None:
+        for lower, upper in itertools.pairwise(self.edges):
+            if lower >= upper:
+                raise InputError(f"The edges of column {self.column!r} must increase; got {lower}, then {upper}.")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -100,10 +116,6 @@ class Bins:
         """Why a row has no code."""
         return f"{self.column!r} is {table[self.column].show(row)}, which is not a number"
 
-    def to_json(self) -> dict[str, Any]:
-        """As a plain dict."""
-        return {"column": self.column, "edges": list(self.edges)}
-
 
 @dataclass(frozen=True)
 class Clusters:
@@ -112,6 +124,11 @@ class Clusters:
     columns: tuple[str, ...]
     centers: tuple[tuple[float, ...], ...]  # (K, columns), in the units of the columns
     scale: tuple[float, ...]  # (columns,), one standard deviation
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.columns), len(self.scale), *map(len, self.centers)}
+        if not self.columns or not self.centers or len(sizes) > 1 or min(self.scale) <= 0:
+            raise InputError("Clusters of columns need a positive 'scale' for each column, and 'centers' of that size.")
 
     @property
     def size(self) -> int:
@@ -138,14 +155,6 @@ class Clusters:
         """Why a row has no code."""
         bad = [name for name in self.columns if not np.isfinite(table[name].take(np.array([row])).numbers()[0])]
         return f"{bad[0]!r} is {table[bad[0]].show(row)}, which is not a finite number"
-
-    def to_json(self) -> dict[str, Any]:
-        """As a plain dict."""
-        return {
-            "clusters": list(self.columns),
-            "centers": [list(center) for center in self.centers],
-            "scale": list(self.scale),
-        }
 
 
 Axis: TypeAlias = Labels | Bins | Clusters
@@ -206,77 +215,3 @@ def _of_kind(column: Column, kind: Kind) -> Column:
         return Column("float", values, np.isnan(values))
     numbers = column.numbers()
     return Column("float", numbers, np.isnan(numbers))
-
-
-# ---- out of JSON ----
-
-
-def axis_from_json(given: Any, where: str) -> Axis:
-    """Read one axis of a recipe."""
-    if not isinstance(given, Mapping):
-        raise InputError(f"{where} must be an object; got {type(given).__name__}.")
-    if "labels" in given:
-        return _labels(given, where)
-    if "edges" in given:
-        column = _text(given, "column", where)
-        edges = _numbers(given["edges"], f"{where}, 'edges'")
-        if any(a >= b for a, b in itertools.pairwise(edges)):
-            raise InputError(f"{where}, 'edges' must increase; got {list(edges)}.")
-        return Bins(column, edges)
-    if "clusters" in given:
-        return _clusters(given, where)
-    raise InputError(f"{where} needs 'labels', 'edges' or 'clusters'; got the fields {', '.join(map(str, given))}.")
-
-
-def _labels(given: Mapping[str, Any], where: str) -> Labels:
-    column, kind = _text(given, "column", where), _text(given, "kind", where)
-    if kind not in KINDS:
-        raise InputError(f"{where}, 'kind' must be one of {', '.join(KINDS)}; got {kind!r}.")
-    allowed: dict[str, Any] = {"integer": int, "boolean": bool, "float": (int, float)}
-    labels = _list(given["labels"], f"{where}, 'labels'")
-    bad = [
-        x for x in labels if not isinstance(x, allowed.get(kind, str)) or (kind != "boolean" and isinstance(x, bool))
-    ]
-    if bad or not labels:
-        raise InputError(
-            f"{where}, 'labels' must be labels of kind {kind}; got {bad[0]!r}." if bad else f"{where} has no labels."
-        )
-    if len(set(labels)) != len(labels):
-        raise InputError(f"{where}, 'labels' must all be different.")
-    return Labels(column, kind, tuple(labels))
-
-
-def _clusters(given: Mapping[str, Any], where: str) -> Clusters:
-    columns = _list(given["clusters"], f"{where}, 'clusters'")
-    centers = _list(given.get("centers"), f"{where}, 'centers'")
-    rows = tuple(_numbers(row, f"{where}, 'centers'") for row in centers)
-    scale = _numbers(given.get("scale"), f"{where}, 'scale'")
-    sizes = {len(columns), len(scale), *(len(row) for row in rows)}
-    if not columns or not rows or len(sizes) > 1 or not all(isinstance(c, str) for c in columns) or min(scale) <= 0:
-        raise InputError(
-            f"{where}: 'clusters' names columns, 'scale' has a positive number for each, and so has each center."
-        )
-    return Clusters(tuple(columns), rows, scale)
-
-
-def _text(given: Mapping[str, Any], field: str, where: str) -> str:
-    value = given.get(field)
-    if not isinstance(value, str):
-        raise InputError(f"{where} needs {field!r}, a text; got {value!r}.")
-    return value
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    if not isinstance(value, list | tuple):
-        raise InputError(f"{where} must be a list; got {value!r}.")
-    return list(value)
-
-
-def _numbers(value: Any, where: str) -> tuple[float, ...]:
-    numbers = _list(value, where)
-    for x in numbers:
-        if isinstance(x, bool) or not isinstance(x, int | float):
-            raise InputError(f"{where} must be finite numbers; got {x!r}.")
-        if not -LARGEST <= x <= LARGEST:  # an integer of that size may be too long even to print
-            raise InputError(f"{where} must be finite numbers; got {'one too large' if isinstance(x, int) else x}.")
-    return tuple(float(x) for x in numbers)

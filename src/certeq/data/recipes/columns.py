@@ -19,8 +19,6 @@ from certeq.base.arrays import Booleans, Floats, Integers
 
 Kind: TypeAlias = Literal["text", "integer", "boolean", "date", "float"]
 Label: TypeAlias = str | int | float | bool
-KINDS: tuple[Kind, ...] = ("text", "integer", "boolean", "date", "float")
-
 NUMERIC: tuple[Kind, ...] = ("boolean", "integer", "float")
 
 TABLE_LIMIT = 1 << 22  # a range of whole numbers up to this long is looked up in a table, above it by bisection

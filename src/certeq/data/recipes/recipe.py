@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from certeq.base.arrays import Integers
 from certeq.base.errors import InputError, nearest
-from certeq.data.recipes.axes import UNKNOWN, Axis, axis_from_json
+from certeq.base.forms import damaged, fill, whole_table
+from certeq.data.recipes.axes import UNKNOWN, Axis
 from certeq.data.recipes.columns import TABLE_LIMIT, Column, compact
 from certeq.data.recipes.containers import column
+from certeq.data.recipes.form import AxisForm, RecipeForm
 
 VERSION = 1
 
@@ -63,6 +66,11 @@ class Recipe:
         return tuple(name for axis in self.axes for name in axis.columns)
 
     @property
+    def axis_names(self) -> tuple[str, ...]:
+        """A name for each axis, made of its columns."""
+        return tuple(" + ".join(axis.columns) for axis in self.axes)
+
+    @property
     def possible(self) -> int:
         """How many combinations of codes there could be."""
         return math.prod(axis.size for axis in self.axes)
@@ -75,11 +83,12 @@ class Recipe:
         often = Counter(names)  # labels that contain commas may run together
         return tuple(f"{name} (state {i})" if often[name] > 1 else name for i, name in enumerate(names))
 
-    def parts(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Names of the axes, and the words of each state on each axis: a table that reads better than long names."""
+    def parts(self, states: Integers | None = None) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Names of the axes, and the words of each state, or of some, on each axis: a table instead of long names."""
         words = [axis.words(alone=True) for axis in self.axes]
-        lines = [tuple(w[c] for w, c in zip(words, cell, strict=True)) for cell in self.cells.tolist()]
-        return tuple(" + ".join(axis.columns) for axis in self.axes), lines
+        cells = self.cells if states is None else self.cells[states]
+        lines = [tuple(w[c] for w, c in zip(words, cell, strict=True)) for cell in cells.tolist()]
+        return self.axis_names, lines
 
     def encode(self, table: Mapping[str, Any]) -> Integers:
         """State of each row of a table; -1 where a label or a combination was never seen, or a value is missing."""
@@ -152,41 +161,38 @@ class Recipe:
             known.append(keys)
         return known
 
+    @property
+    def form(self) -> RecipeForm:
+        """As files have it."""
+        return RecipeForm(VERSION, [AxisForm.of(axis) for axis in self.axes], self.cells.tolist())
+
     def to_json(self) -> dict[str, Any]:
         """As a plain dict that JSON can hold."""
-        return {"version": VERSION, "axes": [axis.to_json() for axis in self.axes], "cells": self.cells.tolist()}
+        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.form))
+        return plain
 
     @classmethod
     def from_json(cls, given: Any) -> Recipe:
         """Read back what `to_json` wrote."""
-        if not isinstance(given, Mapping):
-            raise InputError(
-                f"A recipe must be an object with 'version', 'axes' and 'cells'; got {type(given).__name__}."
-            )
-        lacking = [name for name in ("version", "axes", "cells") if name not in given]
-        if lacking:
-            raise InputError(f"The recipe has no field {lacking[0]!r}; it needs 'version', 'axes' and 'cells'.")
-        if given["version"] != VERSION:
-            raise InputError(f"The recipe has version {given['version']!r}; this certeq reads version {VERSION}.")
-        if not isinstance(given["axes"], list | tuple):
-            raise InputError(f"The recipe's 'axes' must be a list; got {type(given['axes']).__name__}.")
-        axes = tuple(axis_from_json(axis, f"Axis {i + 1} of the recipe") for i, axis in enumerate(given["axes"]))
-        return cls(axes, _cells(given["cells"]))
+        return cls.of(fill(RecipeForm, given, "recipe"))
+
+    @classmethod
+    def of(cls, form: RecipeForm) -> Recipe:
+        """The recipe that a file has."""
+        if form.version != VERSION:
+            raise InputError(f"The recipe has version {form.version}; this certeq reads version {VERSION}.")
+        axes = []
+        for i, axis in enumerate(form.axes):
+            try:
+                axes.append(axis.axis())
+            except InputError as error:
+                raise damaged("recipe", f"axes[{i}]", error) from None
+        return cls(tuple(axes), whole_table("recipe", "cells", form.cells, (len(form.cells), len(axes))))
 
 
 def _one(values: Any, row: int) -> Any:
     """The given row alone, before anything is converted: a table may have many rows to explain."""
     return values.take(np.array([row])) if isinstance(values, Column) else values[row : row + 1]
-
-
-def _cells(given: Any) -> Integers:
-    try:
-        cells = np.array(given)
-    except ValueError:
-        cells = np.array(0.5)
-    if cells.dtype.kind != "i":
-        raise InputError("The recipe's 'cells' must be lists of whole numbers, all of one length.")
-    return cells.astype(np.int64)
 
 
 def _places(known: Integers, key: Integers) -> Integers:
