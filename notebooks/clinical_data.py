@@ -41,13 +41,12 @@ certeq.pictures.count_map(learned)  # How often each action was tried in each st
 # outcome of the advised action.
 
 # %%
-policy, weight = learned.policy, learned.shrinkage.weight
-axes, words = policy.recipe.parts()
-print(" | ".join(axes))
-for s in np.argsort(-policy.visits.sum(axis=1), kind="stable")[:8]:
-    a = policy.actions[s]
-    told = f"{policy.action_names[a]:4} tried {policy.visits[s, a]:2} times, weight {weight[s, a]:.2f}"
-    print(" | ".join(words[s]), "->", told)
+policy = learned.policy
+print(" | ".join(policy.recipe.axis_names))
+often = np.argsort(-policy.visits.sum(axis=1), kind="stable")
+for piece in policy.pieces(often[:8], weight=learned.shrinkage.weight):
+    told = f"{piece.advised:4} tried {piece.visits:2} times, weight {piece.weight:.2f}"
+    print(" | ".join(piece.words), "->", told)
 
 # %%
 certeq.pictures.policy_map(learned)  # What is advised in each state, pale where it was tried fewer than five times

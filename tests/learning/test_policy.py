@@ -4,6 +4,7 @@ import contextlib
 import copy
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from certeq import InputError, Policy, learn, read
 from certeq.base.limits import most
+from certeq.learning import policy_file
 from certeq.regularizers import DEFAULT
 
 LOG = {
@@ -219,6 +221,90 @@ def test_the_runner_up_is_the_second_best_and_the_gap_what_it_costs():
             assert gap[t, s] >= 0
 
 
+def test_the_first_decision_of_a_policy_is_a_policy():
+    first = TIMED.first
+    assert first.horizon is None
+    np.testing.assert_array_equal(first.actions, TIMED.actions[0])
+    np.testing.assert_array_equal(first.action_values, TIMED.action_values[0])
+    assert first.act(LOG) == TIMED.act(LOG, step=0)
+    same(STEADY.first, STEADY)
+
+
+@pytest.mark.parametrize("policy", [STEADY, TIMED, learned(min_visits=10).policy])
+def test_support_counts_how_often_the_advised_action_was_tried(policy):
+    for place, action in np.ndenumerate(policy.actions):
+        assert policy.support[place] == (policy.visits[place[-1], action] if action >= 0 else 0)
+
+
+# ---- pieces ----
+
+
+@pytest.mark.parametrize("policy", [STEADY, TIMED, learned(min_visits=10).policy])
+@pytest.mark.parametrize("states", [None, [], [6, 0, 3]])
+def test_pieces_say_of_each_decision_and_state_what_the_arrays_say(policy, states):
+    rng = np.random.default_rng(0)
+    weight, values = rng.random((7, 2)), rng.random(policy.actions.shape)
+    runner, gap = policy.runner_up()
+    pieces = list(policy.pieces(states, weight=weight, values=values))
+    plain = list(policy.pieces(states))
+    places = [(t, s) for t in range(policy.horizon or 1) for s in (range(7) if states is None else states)]
+    assert [(piece.decision, piece.state) for piece in pieces] == places
+    for piece, bare, (t, s) in zip(pieces, plain, places, strict=True):
+        at = s if policy.horizon is None else (t, s)
+        a, b = policy.actions[at], runner[at]
+        assert ", ".join(piece.words) == policy.state_names[s].replace("ward=", "").replace("pressure ", "")
+        assert (piece.action, piece.rival) == (a, b)
+        assert piece.advised == (None if a < 0 else policy.action_names[a])
+        assert piece.visits == (None if a < 0 else policy.visits[s, a])
+        assert piece.weight == (None if a < 0 else weight[s, a])
+        assert piece.value == (None if a < 0 else values[at])
+        assert piece.runner_up == (None if b < 0 else policy.action_names[b])
+        assert piece.gap == (None if b < 0 else gap[at])
+        assert bare == piece._replace(weight=None, value=None if a < 0 else policy.action_values[at][a])
+
+
+def test_a_weight_for_all_pairs_is_that_of_each():
+    assert {piece.weight for piece in STEADY.pieces(weight=np.array(0.25)) if piece.advised} == {0.25}
+
+
+def test_names_of_states_are_made_when_they_are_shown(tmp_path):
+    STEADY.save(tmp_path / "policy.json")
+    policy = Policy.load(tmp_path / "policy.json")
+    assert policy.act(LOG) == STEADY.act(LOG)
+    assert len(list(policy.pieces([1, 2]))) == 2
+    assert "names" not in vars(policy.recipe)
+    assert policy.state_names == STEADY.state_names
+
+
+# ---- writing ----
+
+
+def test_what_is_too_long_to_read_has_no_line_breaks(monkeypatch):
+    readable = STEADY.to_bytes()
+    monkeypatch.setattr(policy_file, "READABLE", 1)
+    assert STEADY.to_bytes().count(b"\n") == 1 < readable.count(b"\n")
+    same(Policy.from_json(STEADY.to_bytes()), STEADY)
+
+
+def test_the_readable_file_is_what_pythons_json_would_write():
+    assert STEADY.to_bytes().decode() == json.dumps(STEADY.to_json(), indent=2, ensure_ascii=False) + "\n"
+
+
+@pytest.mark.parametrize("settings", [{"x": "\ud800"}, {"x": 10**5000}])
+def test_what_no_file_can_hold_is_an_error_in_words(settings, tmp_path):
+    with pytest.raises(InputError, match="cannot be written"):
+        replace(STEADY, settings=settings).save(tmp_path / "policy.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_values_that_are_no_numbers_are_refused_before_anything_is_written(odd):
+    values = STEADY.action_values.copy()
+    values[2, 1] = odd
+    with pytest.raises(InputError, match="action values are numbers"):
+        replace(STEADY, action_values=values)
+
+
 # ---- damaged files ----
 
 
@@ -408,3 +494,12 @@ def test_whatever_happens_to_one_place_of_a_file_it_is_a_policy_or_an_error_in_w
         damaged.act(LOG, step=0)
         damaged.to_json()
         damaged.runner_up()
+
+
+FILE = json.dumps(STEADY.to_json()).encode()
+
+
+@given(st.integers(0, len(FILE) - 1), st.binary(max_size=2), st.integers(0, 3))
+def test_whatever_happens_to_a_few_bytes_of_a_file_it_is_a_policy_or_an_error_in_words(at, put, gone):
+    with contextlib.suppress(InputError):
+        Policy.from_json(FILE[:at] + put + FILE[at + gone :]).to_bytes()

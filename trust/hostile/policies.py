@@ -73,6 +73,7 @@ raw("Infinity", lambda: sound_text().replace('"action_values": [[', '"action_val
 raw("1e999", lambda: sound_text().replace('"action_values": [[', '"action_values": [[1e999, ', 1))
 raw("a number of 5,000 digits", lambda: sound_text().replace('"version": 1', '"version": ' + "9" * 5000, 1))
 raw("a field twice", lambda: sound_text().replace('"version": 1', '"version": 1, "version": 1', 1))
+raw("a field twice, spelled differently", lambda: sound_text().replace("{", '{"\\u0076ersion": 1, ', 1))
 raw("an inner field twice", lambda: sound_text().replace('"cell": [', '"cell": [0, 0], "cell": [', 1))
 raw("100 MB of blanks", lambda: sound_text() + " " * 100_000_000)
 raw("20,000,000 empty objects", lambda: '{"format":"certeq-policy","version":1,"x":[' + "{}," * 20_000_000 + "{}]}")
@@ -84,11 +85,10 @@ raw(
 for _field in ("format", "version", "actions", "states", "advice", "action_values", "recipe"):
     spoiled(f"without {_field!r}", lambda policy, field=_field: policy.pop(field) and None)  # type: ignore[misc]
     for _other in (None, 7, "text", [], {}, [[]], [None], True, -1, 2**70, {"a": 1}):
-        if not (_field == "version" and _other is True):
-            spoiled(
-                f"{_field!r} is {_other!r}"[:60],
-                lambda policy, field=_field, other=_other: policy.update({field: other}),  # type: ignore[misc]
-            )
+        spoiled(
+            f"{_field!r} is {_other!r}"[:60],
+            lambda policy, field=_field, other=_other: policy.update({field: other}),  # type: ignore[misc]
+        )
 
 spoiled("a version to come", lambda policy: policy.update(version=2))
 spoiled("a recipe of a version to come", lambda policy: policy["recipe"].update(version=2))
@@ -101,6 +101,8 @@ spoiled("visits beyond all numbers", lambda policy: policy["states"][0].update(v
 spoiled("advice of another length", lambda policy: policy["advice"].append(None))
 spoiled("advice that is no action", lambda policy: policy["advice"].__setitem__(0, "z"))
 spoiled("advice within advice", lambda policy: policy.update(advice=[[[[policy["advice"]]]]]))
+spoiled("advice 40 deep", lambda policy: policy.update(advice=json.loads("[" * 40 + "]" * 40)))
+spoiled("values 40 deep", lambda policy: policy.update(action_values=json.loads("[" * 40 + "]" * 40)))
 spoiled("values of another shape", lambda policy: policy["action_values"][0].append(1.0))
 spoiled("a text among the values", lambda policy: policy["action_values"][0].__setitem__(0, "1"))
 spoiled("an action twice", lambda policy: policy.update(actions=["x", "x"]))

@@ -47,10 +47,7 @@ def duration(seconds: float) -> str:
 
 def notebook(title: str, header: Sequence[object], rows: Iterable[Sequence[object]], total: int, note: str = "") -> str:
     """The HTML that a notebook shows of an object: a line, the first rows of a table, and what was left out."""
-    cells = [
-        ["–" if cell is None else shorten(cell, LONGEST) for cell in row]
-        for _, row in zip(range(MOST), rows, strict=False)
-    ]
+    cells = [[_cell(cell) for cell in row] for _, row in zip(range(MOST), rows, strict=False)]
     head = "".join(f'<th scope="col">{escape(shorten(name, LONGEST))}</th>' for name in header)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
     left = total - len(cells)
@@ -58,6 +55,12 @@ def notebook(title: str, header: Sequence[object], rows: Iterable[Sequence[objec
     said = f"<p>{escape(harmless(note))}</p>" if note else ""
     top = f"<p><strong>{escape(harmless(title))}</strong></p>{said}"
     return f"<div>{top}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+
+
+def _cell(cell: object) -> str:
+    if cell is None:
+        return "–"
+    return number(cell) if isinstance(cell, int | float) else shorten(cell, LONGEST)
 
 
 def told(lines: Sequence[str]) -> str:

@@ -21,21 +21,20 @@ Whole: TypeAlias = Annotated[int, Meta(ge=0, le=EXACT)] | Annotated[float, Meta(
 Form = TypeVar("Form")
 
 TOLD = 400  # characters of a message that quotes a file
-PLACE = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*?)`", re.DOTALL)
 BYTE = re.compile(r"\(byte (\d+)\)$")
 TOKEN = re.compile(rb'\{|\}|"[^"\\]*+(?:\\.[^"\\]*+)*+"(?:\s*+:)?+', re.DOTALL)
 
 
-def fill(form: type[Form], given: Any, what: str) -> Form:
-    """Read plain values, or JSON in bytes, as a form; ``what`` says in messages what kind of thing it is."""
+def fill(form: type[Form], given: Any, what: str, where: str = "") -> Form:
+    """Read plain values, or JSON in bytes, as a form; messages say ``what`` it is, and ``where`` it was found."""
     try:
         return msgspec.json.decode(given, type=form) if isinstance(given, bytes) else msgspec.convert(given, form)
     except msgspec.ValidationError as error:
-        said = PLACE.fullmatch(str(error))
-        words, place = said.groups() if said else (str(error), "")
+        words, _, path = str(error).partition(" - at `")
+        place = where + path.removeprefix("key in ").strip("$`")
         if not place and words.startswith("Expected"):
-            raise InputError(f"This is not a {what}: {words[:1].lower()}{words[1:]}.") from None
-        raise damaged(what, place, f"{words[:1].lower()}{words[1:]}") from None
+            raise InputError(f"This is not a {what}: {words.lower()}.") from None
+        raise damaged(what, place.removeprefix("."), words[:1].lower() + words[1:]) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:  # half a surrogate pair is none either
         at = BYTE.search(str(error))
         near = f", at {given[max(0, int(at[1]) - 20) : int(at[1]) + 20]!r}" if at else ""

@@ -18,9 +18,9 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "".join(",".join(map(_cell, row)) + "\n" for row in (header, *rows))
 
 
-def json_text(value: Any, *, compact: bool = False) -> str:
-    """Write JSON that people can read, or all in one line; numbers that JSON does not have are an error."""
-    return json.dumps(value, indent=None if compact else 2, ensure_ascii=False, allow_nan=False) + "\n"
+def json_text(value: Any) -> str:
+    """Write JSON that people can read; numbers that JSON does not have are an error."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def finite(values: ArrayLike) -> Any:

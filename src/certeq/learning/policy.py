@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from certeq.base.arrays import ArrayLike, Floats, Integers, first
-from certeq.base.display import MOST, notebook, number, several
+from certeq.base.display import MOST, notebook, several
 from certeq.base.errors import InputError
 from certeq.base.writing import write_files
 from certeq.data.recipes import Recipe
@@ -129,7 +129,7 @@ class Policy:
     @cached_property
     def first(self) -> Policy:
         """The policy at the first decision; without a horizon, at any."""
-        here = 0 if self.horizon else slice(None)
+        here = slice(None) if self.horizon is None else 0
         return replace(self, actions=self.actions[here], action_values=self.action_values[here])
 
     @cached_property
@@ -168,7 +168,7 @@ class Policy:
             Of the states, like ``actions``; unless given, of the advised actions.
         """
         shown = np.arange(len(self.visits)) if states is None else np.asarray(states, dtype=np.int64)
-        names, words = [*self.action_names, None], self.recipe.parts(shown)[1]
+        names, words = [*self.action_names, None], self.recipe.parts(shown)
         actions, support, rival, gap = (
             np.atleast_2d(part)[:, shown] for part in (self.actions, self.support, *self.runner_up())
         )
@@ -189,20 +189,12 @@ class Policy:
         S = len(self.visits)
         when = "" if self.horizon is None else f", at the first of {several(self.horizon, 'decision')}"
         header = (*self.recipe.axis_names, "advised", "tried", "runner-up", "gap")
-        rows = (
-            (
-                *piece.words,
-                piece.advised,
-                piece.visits,
-                piece.runner_up,
-                None if piece.gap is None else number(piece.gap),
-            )
-            for piece in self.first.pieces(range(min(S, MOST)))
-        )
+        pieces = self.first.pieces(range(min(S, MOST)))
+        rows = ((*piece.words, piece.advised, piece.visits, piece.runner_up, piece.gap) for piece in pieces)
         return notebook(f"Policy for {several(S, 'state')}{when}", header, rows, S)
 
     def to_bytes(self) -> bytes:
-        """Write the content of a policy file."""
+        """The content of a policy file; what is too long for people to read has no line breaks."""
         return policy_file.write(self)
 
     def to_json(self) -> dict[str, Any]:
@@ -213,7 +205,7 @@ class Policy:
     @classmethod
     def from_json(cls, value: Any) -> Policy:
         """Read what `to_json` or `to_bytes` wrote, or say what is wrong with it."""
-        return cls(**policy_file.read(value))
+        return cls(*policy_file.read(value))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the policy to a file, whole or not at all."""

@@ -19,7 +19,7 @@ from certeq.base.errors import InputError
 from certeq.base.forms import Finite, Whole, check_json, damaged, fill, table, whole_table
 from certeq.base.limits import most, way_out
 from certeq.data.recipes import Recipe
-from certeq.data.recipes.form import RecipeForm
+from certeq.data.recipes.recipe import RecipeForm
 
 if TYPE_CHECKING:
     from certeq.learning.policy import Policy
@@ -75,8 +75,8 @@ def write(policy: Policy) -> bytes:
     )
     try:
         text = msgspec.json.encode(form)
-    except UnicodeEncodeError:
-        raise InputError("The policy cannot be written: it holds text that no file can hold.") from None
+    except (ValueError, RecursionError) as error:  # half a surrogate pair, or settings without end
+        raise InputError(f"The policy cannot be written as JSON: {error}.") from None
     return (text if policy.action_values.size > READABLE else msgspec.json.format(text, indent=2)) + b"\n"
 
 
@@ -96,7 +96,7 @@ def content(path: str | Path) -> bytes:
         raise InputError(f"Could not read {file}: {error.strerror}.") from None
 
 
-def read(given: Any) -> dict[str, Any]:
+def read(given: Any) -> tuple[Any, ...]:
     """Read the fields of a policy out of JSON in bytes, or of the plain values in it; or say what is wrong with it."""
     header = fill(Header, given, WHAT)
     if header.format != FORMAT:
@@ -113,17 +113,11 @@ def read(given: Any) -> dict[str, Any]:
     recipe, n_actions = Recipe.of(form.recipe), len(form.actions)
     _check_order(form)
     actions = _advice(form, recipe.n_states)
-    visits = [state.visits for state in form.states]
+    counted = [state.visits for state in form.states]
+    visits = whole_table(WHAT, "states[].visits", counted, (recipe.n_states, n_actions))
     values = table(WHAT, "action_values", form.action_values, (*actions.shape, n_actions), np.float64)
-    return {
-        "recipe": recipe,
-        "action_names": tuple(form.actions),
-        "actions": actions,
-        "visits": whole_table(WHAT, "states[].visits", visits, (recipe.n_states, n_actions)),
-        "action_values": np.where(np.isnan(values), -np.inf, values),
-        "settings": form.settings,
-        "data": form.data,
-    }
+    values[np.isnan(values)] = -np.inf
+    return recipe, tuple(form.actions), actions, visits, values, form.settings, form.data
 
 
 def _check_order(form: PolicyForm) -> None:

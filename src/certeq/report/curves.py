@@ -129,8 +129,7 @@ def comparable(findings: Findings, suppress_below: int = 0) -> Any:
 
 def state_words(findings: Findings, state: int, length: int = 34) -> str:
     """A state in a few words: its place on each column."""
-    recipe = findings.learned.policy.recipe
-    words = [axis.words(alone=True)[code] for axis, code in zip(recipe.axes, recipe.cells[state].tolist(), strict=True)]
+    (words,) = findings.learned.policy.recipe.parts(np.array([state]))
     return shorten(" · ".join(shorten(word, length) for word in words), length)
 
 

@@ -67,9 +67,9 @@ class Teller:
         S = len(self.visits)
         self.shown: Integers = self.order if S <= LONG else self.order[:SHOWN]
         self.partial = "" if S <= LONG else f" The {SHOWN:,} most visited of {S:,} states; policy.csv has all of them."
-        axes, words = policy.recipe.parts(self.shown)
+        words = policy.recipe.parts(self.shown)
         full = sum(len(word) for parts in words for word in parts) <= LETTERS
-        self.axes = [shorten(name, BRIEF) for name in axes]
+        self.axes = [shorten(name, BRIEF) for name in policy.recipe.axis_names]
         self.words = {
             s: [harmless(word) if full else shorten(word, BRIEF) for word in parts]
             for s, parts in zip(self.shown.tolist(), words, strict=True)

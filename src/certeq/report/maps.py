@@ -56,8 +56,7 @@ def policy_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
     Where the states lie on a line or a grid, arrows show where the advised action leads on average.
     """
     policy = learned.policy
-    advised = policy.first.actions
-    support = np.where(advised >= 0, policy.visits[np.arange(len(advised)), np.maximum(advised, 0)], 0)
+    advised, support = policy.first.actions, policy.first.support
     solid = support >= max(THIN, suppress_below)
     paper = sheet(policy.recipe)
     signs = action_signs(policy.action_names)

@@ -84,7 +84,7 @@ def _stack(codes: Integers, sizes: list[int]) -> Integers:
 
 def _side(recipe: Recipe, begin: int, end: int) -> Side:
     axes = recipe.axes[begin:end]
-    names = [" + ".join(axis.columns) for axis in axes]
+    names = recipe.axis_names[begin:end]
     words = [tuple(axis.words(alone=True)) for axis in axes]
     if not axes:
         return Side(())

@@ -63,7 +63,7 @@ def test_learning_on_a_cluster_writes_the_bytes_that_counting_and_learning_here_
     told = there(certeq_main, one, cluster[0], tmp_path / "one", "--no-report")
     roles = {"state": ["ward", "stage"], "next_state": ["next_ward", "next_stage"], "action": ["drug"]}
     tallied = count(one, **roles, reward="reward", done="done", truncated="cut")
-    assert told[0].decode() == certeq.learn(tallied).policy.to_text()
+    assert told[0] == certeq.learn(tallied).policy.to_bytes()
 
 
 def test_models_drawn_on_a_cluster_are_those_drawn_here(cluster, learned, monkeypatch):

@@ -12,16 +12,12 @@ import numpy as np
 
 from certeq.base.arrays import Floats, Integers
 from certeq.base.errors import InputError
+from certeq.base.forms import Finite
 from certeq.data.recipes.columns import Column, Kind, Label, as_text, label_text, text_dates, text_flags
 
 UNKNOWN = -1  # the code of a value that has none
-LABEL_TYPES: dict[Kind, set[type]] = {
-    "text": {str},
-    "date": {str},
-    "integer": {int},
-    "boolean": {bool},
-    "float": {int, float},
-}
+TYPES: dict[Kind, set[type]]
+TYPES = {"text": {str}, "date": {str}, "integer": {int}, "boolean": {bool}, "float": {int, float}}
 
 
 @dataclass(frozen=True)
@@ -33,14 +29,14 @@ class Labels:
     labels: tuple[Label, ...]  # sorted; dates as ISO text
 
     def __post_init__(self) -> None:
-        types = LABEL_TYPES[self.kind]
-        if not self.labels:
-            raise InputError(f"Column {self.column!r} has no labels.")
-        if not set(map(type, self.labels)) <= types:
-            odd = next(label for label in self.labels if type(label) not in types)
+        if self.kind == "integer" and float in set(map(type, self.labels)):  # other programs write 3.0 for 3
+            whole = (int(x) if isinstance(x, float) and x.is_integer() else x for x in self.labels)
+            object.__setattr__(self, "labels", tuple(whole))
+        if not set(map(type, self.labels)) <= TYPES[self.kind]:
+            odd = next(label for label in self.labels if type(label) not in TYPES[self.kind])
             raise InputError(f"Column {self.column!r} needs labels of kind {self.kind}; got {odd!r}.")
-        if len(set(self.labels)) != len(self.labels):
-            raise InputError(f"The labels of column {self.column!r} must all be different.")
+        if not 0 < len(set(self.labels)) == len(self.labels):
+            raise InputError(f"Column {self.column!r} needs labels, all of them different.")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,7 +70,7 @@ class Bins:
     """One column of numbers cut at its edges: k edges make k + 1 cells, a value on an edge belongs above it."""
 
     column: str
-    edges: tuple[float, ...]  # increasing
+    edges: tuple[Finite, ...]  # increasing
 
     def __post_init__(self) -> None:
         for lower, upper in itertools.pairwise(self.edges):
@@ -121,14 +117,19 @@ class Bins:
 class Clusters:
     """Several columns of numbers together: the code is the nearest center, each column measured in its own scale."""
 
-    columns: tuple[str, ...]
-    centers: tuple[tuple[float, ...], ...]  # (K, columns), in the units of the columns
-    scale: tuple[float, ...]  # (columns,), one standard deviation
+    clusters: tuple[str, ...]  # the columns
+    centers: tuple[tuple[Finite, ...], ...]  # (K, columns), in the units of the columns
+    scale: tuple[Finite, ...]  # (columns,), one standard deviation
 
     def __post_init__(self) -> None:
         sizes = {len(self.columns), len(self.scale), *map(len, self.centers)}
         if not self.columns or not self.centers or len(sizes) > 1 or min(self.scale) <= 0:
             raise InputError("Clusters of columns need a positive 'scale' for each column, and 'centers' of that size.")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return self.clusters
 
     @property
     def size(self) -> int:
@@ -158,6 +159,7 @@ class Clusters:
 
 
 Axis: TypeAlias = Labels | Bins | Clusters
+FORMS: dict[str, type[Axis]] = {"labels": Labels, "edges": Bins, "clusters": Clusters}  # by a field that only it has
 
 
 def nearest_center(points: Floats, centers: Floats) -> Integers:

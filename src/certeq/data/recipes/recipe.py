@@ -7,20 +7,28 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from certeq.base.arrays import Integers
 from certeq.base.errors import InputError, nearest
-from certeq.base.forms import damaged, fill, whole_table
-from certeq.data.recipes.axes import UNKNOWN, Axis
+from certeq.base.forms import Whole, damaged, fill, whole_table
+from certeq.data.recipes.axes import FORMS, UNKNOWN, Axis
 from certeq.data.recipes.columns import TABLE_LIMIT, Column, compact
 from certeq.data.recipes.containers import column
-from certeq.data.recipes.form import AxisForm, RecipeForm
 
 VERSION = 1
+
+
+class RecipeForm(msgspec.Struct):
+    """A recipe as files have it."""
+
+    version: Whole
+    axes: Annotated[list[Any], Meta(min_length=1)]
+    cells: Annotated[list[list[Whole]], Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -83,12 +91,10 @@ class Recipe:
         often = Counter(names)  # labels that contain commas may run together
         return tuple(f"{name} (state {i})" if often[name] > 1 else name for i, name in enumerate(names))
 
-    def parts(self, states: Integers | None = None) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Names of the axes, and the words of each state, or of some, on each axis: a table instead of long names."""
+    def parts(self, states: Integers) -> list[tuple[str, ...]]:
+        """Words for some states, one for each axis: a table that reads better than long names."""
         words = [axis.words(alone=True) for axis in self.axes]
-        cells = self.cells if states is None else self.cells[states]
-        lines = [tuple(w[c] for w, c in zip(words, cell, strict=True)) for cell in cells.tolist()]
-        return self.axis_names, lines
+        return [tuple(w[c] for w, c in zip(words, cell, strict=True)) for cell in self.cells[states].tolist()]
 
     def encode(self, table: Mapping[str, Any]) -> Integers:
         """State of each row of a table; -1 where a label or a combination was never seen, or a value is missing."""
@@ -164,7 +170,7 @@ class Recipe:
     @property
     def form(self) -> RecipeForm:
         """As files have it."""
-        return RecipeForm(VERSION, [AxisForm.of(axis) for axis in self.axes], self.cells.tolist())
+        return RecipeForm(VERSION, list(self.axes), self.cells.tolist())
 
     def to_json(self) -> dict[str, Any]:
         """As a plain dict that JSON can hold."""
@@ -181,13 +187,16 @@ class Recipe:
         """The recipe that a file has."""
         if form.version != VERSION:
             raise InputError(f"The recipe has version {form.version}; this certeq reads version {VERSION}.")
-        axes = []
-        for i, axis in enumerate(form.axes):
-            try:
-                axes.append(axis.axis())
-            except InputError as error:
-                raise damaged("recipe", f"axes[{i}]", error) from None
-        return cls(tuple(axes), whole_table("recipe", "cells", form.cells, (len(form.cells), len(axes))))
+        axes = tuple(_axis(axis, f"axes[{i}]") for i, axis in enumerate(form.axes))
+        return cls(axes, whole_table("recipe", "cells", form.cells, (len(form.cells), len(axes))))
+
+
+def _axis(given: Any, place: str) -> Axis:
+    fields = fill(dict[str, Any], given, "recipe", place)
+    form = next((FORMS[name] for name in FORMS if name in fields), None)
+    if form is None:
+        raise damaged("recipe", place, f"it needs 'labels', 'edges' or 'clusters'; got {', '.join(fields)}")
+    return fill(form, fields, "recipe", place)
 
 
 def _one(values: Any, row: int) -> Any:
