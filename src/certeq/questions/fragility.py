@@ -312,7 +312,7 @@ def _recount(counts: Counts, rows: AddedRows, times: Integers) -> Counts:
 def _ask(asking: Asking) -> Fragility:
     """Ask the most visited of the states that have something else to advise, as many as there is time for."""
     learned = asking.learned
-    open_to = np.atleast_2d(learned.policy.runner_up()[0])[0] >= 0
+    open_to = learned.policy.first.runner_up()[0] >= 0
     order = np.argsort(-learned.policy.visits.sum(axis=1), kind="stable")
     most = int(min(WORK / (EACH * effort(learned)), MOST))
     along = path(learned, tolerance=ROUGHLY)
