@@ -910,3 +910,111 @@ VECTORS: dict[str, Any] = {
         },
     },
 }
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Borrowing rows from other pairs (learned_target; not in the paper)
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def made_from(places: Any, axes: Sequence[str], here: int, source: int, outcome: int) -> int:
+    """Where the move from ``source`` to ``outcome`` leads when it is made from ``here``.
+
+    ``places`` holds a tuple for each state, or None for a state without a place. An outcome without one is the same
+    from everywhere. A move is held at the ends of a line, and where no state has the place it leads to, one stays.
+    """
+    if outcome >= len(places) or places[outcome] is None:
+        return outcome
+    landed = []
+    for k, axis in enumerate(axes):
+        taken = [place[k] for place in places if place is not None]
+        low, high = min(taken), max(taken)
+        was, then, now = places[source][k], places[outcome][k], places[here][k]
+        if axis == "label":
+            landed.append(now if was == then else then)
+        elif axis == "ring":
+            landed.append(low + (now + then - was - low) % (high - low + 1))
+        else:
+            landed.append(min(max(now + then - was, low), high))
+    found = [s for s, place in enumerate(places) if place == tuple(landed)]
+    return found[0] if found else here
+
+
+def steps_apart(places: Any, axes: Sequence[str], one: int, other: int) -> float:
+    """How many steps along lines and rings lie between two states; infinitely many between different labels."""
+    if places[one] is None or places[other] is None:
+        return math.inf
+    total = 0.0
+    for k, axis in enumerate(axes):
+        apart = abs(places[one][k] - places[other][k])
+        if axis == "label":
+            total += math.inf if apart else 0
+        elif axis == "ring":
+            taken = [place[k] for place in places if place is not None]
+            total += min(apart, max(taken) - min(taken) + 1 - apart)
+        else:
+            total += apart
+    return total
+
+
+def borrowed_rows(table: Array, places: Any, axes: Sequence[str], s: int, a: int, left_out: bool) -> dict[str, Array]:
+    """Candidate targets of the pair (s, a), from counts ``(S, A, N)`` over all outcomes.
+
+    Each is (f + base)/(m + 1), where f adds up rows of other pairs, m of them in all, and base is the candidate that
+    it looks on at. With ``left_out`` the pair's own rows have no say.
+    """
+    S, A, N = table.shape
+    counts = table.astype(float).copy()
+    if left_out:
+        counts[s, a] = 0.0
+    uniform = np.full(N, 1 / N)
+
+    def look(pairs: list[tuple[int, int]], base: Array, moving: bool = False) -> Array:
+        field = np.zeros(N)
+        for source, b in pairs:
+            for n in range(N):
+                field[made_from(places, axes, s, source, n) if moving else n] += counts[source, b, n]
+        return (field + base) / (field.sum() + 1)
+
+    everything = [(source, b) for source in range(S) for b in range(A)]
+    rows = {"uniform": uniform, "arrivals": look(everything, uniform)}
+    rows["action"] = look([(source, a) for source in range(S)], rows["arrivals"])
+    rows["state"] = look([(s, b) for b in range(A)], rows["arrivals"])
+    rows["stay"] = 0.1 * uniform
+    rows["stay"][s] += 0.9
+    if places is None:
+        return rows
+    placed = [source for source in range(S) if places[source] is not None and places[s] is not None]
+    rows["moves"] = look([(source, b) for source in placed for b in range(A)], uniform, True)
+    rows["action_moves"] = look([(source, a) for source in placed], rows["moves"], True)
+    around = {h: [(o, a) for o in placed if steps_apart(places, axes, s, o) <= h] for h in (1, 2)}
+    rows["wider_moves"] = look(around[2], rows["action_moves"], True)
+    rows["near_moves"] = look(around[1], rows["wider_moves"], True)
+    rows["wider"] = look(around[2], rows["action"])
+    rows["near"] = look(around[1], rows["wider"])
+    return rows
+
+
+def target_shares(table: Array, judged: Array, rounds: int = 12) -> Array:
+    """Shares ``(A, J)`` of candidates in the target, by EM; ``judged`` is ``(S, A, J, N)``, own rows left out."""
+    S, A, N = table.shape
+    J = judged.shape[2]
+    prior = np.array([1.0] + [0.3] * (J - 1))
+    share = np.tile(prior / prior.sum(), (A, 1))
+    M = float(N)
+    for _ in range(rounds):
+        gained = np.zeros((A, J))
+        held = 1 / N
+        for s, a in itertools.product(range(S), range(A)):
+            held += sum(1 / (M + i) for i in range(int(table[s, a].sum())))
+            for n in range(N):
+                q = judged[s, a, :, n]
+                mean = float(share[a] @ q)
+                draws = sum(M * mean / (M * mean + i) for i in range(int(table[s, a, n])))
+                gained[a] += draws * share[a] * q / mean
+        M = (1 + gained.sum()) / held
+        total = prior + gained.sum(axis=0)
+        total /= total.sum()
+        share = gained + 5 * total
+        share /= share.sum(axis=1, keepdims=True)
+    return share

@@ -10,6 +10,7 @@ import numpy as np
 from certeq.base.arrays import Booleans, Floats, Integers, first, floats, names, unmasked, whole
 from certeq.base.errors import InputError
 from certeq.base.limits import check_pairs
+from certeq.data.positions import Positions, as_positions
 from certeq.data.recipes import Labels, Recipe
 
 ENDED = -1  # stands in ``next_state`` where the episode ended after the row: there is no next state
@@ -41,6 +42,7 @@ class Batch:
     notes: tuple[str, ...] = ()  # what was guessed or decided while reading, in words
     n_rows_read: int | None = None  # rows of the table, of which these transitions were made
     fingerprint: str | None = None  # SHA-256 of the file, in hexadecimal
+    positions: Positions | None = None  # where the states lie; those of the recipe unless given
 
     def __post_init__(self) -> None:
         check_pairs(self.n_states, self.n_actions)
@@ -74,6 +76,8 @@ class Batch:
         object.__setattr__(self, "notes", tuple(map(str, self.notes)))
         if self.n_rows_read is not None:
             object.__setattr__(self, "n_rows_read", whole("n_rows_read", self.n_rows_read, 0))
+        given = self.positions if self.positions is not None or self.recipe is None else self.recipe.positions
+        object.__setattr__(self, "positions", as_positions(given, self.n_states))
         object.__setattr__(self, "state_names", names("state", self.state_names, self.n_states))
         object.__setattr__(self, "action_names", names("action", self.action_names, self.n_actions))
 

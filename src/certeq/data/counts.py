@@ -13,6 +13,7 @@ from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, unmasked
 from certeq.base.display import notebook, several
 from certeq.base.errors import InputError
 from certeq.data.batch import ENDED, Batch, indices
+from certeq.data.positions import as_positions
 
 MOST = 2**62  # rows that can be added up
 DENSE_LIMIT = 2_000_000  # above this many cells, `tally` keeps the counts of one data set sparse
@@ -23,12 +24,14 @@ class Counts:
     """Transition counts, dense ``(..., S, A, S)`` or, for one large MDP, a CSR matrix ``(S * A, S)``.
 
     ``ended`` counts how often the episode ended after a pair. Ending is an outcome like any other: when the data have
-    it, each row has N = S + 1 outcomes, otherwise N = S.
+    it, each row has N = S + 1 outcomes, otherwise N = S. ``positions`` tell where the states lie, where that is known:
+    `Positions`, or an array ``(S, d)`` of whole numbers.
     """
 
     transitions: Any  # integer array (..., S, A, S), or csr_array (S * A, S)
     ended: Integers | None = None  # (..., S, A)
     n_actions: int = field(default=0)  # needed only for a sparse matrix
+    positions: Any = None  # `Positions` once it is born, or None: where the states lie, if they lie anywhere
 
     def __post_init__(self) -> None:
         if sp.issparse(self.transitions):
@@ -59,6 +62,7 @@ class Counts:
                 raise InputError(f"ended needs one count for each pair, shape {pairs}; got {ended.shape}.")
             whole = _whole("ended", ended, lambda i: f"index {[int(k) for k in np.unravel_index(i, ended.shape)]}")
             object.__setattr__(self, "ended", whole)
+        object.__setattr__(self, "positions", as_positions(self.positions, self.n_states))
 
     def _repr_html_(self) -> str:
         S, A = self.n_states, self.n_actions
@@ -173,12 +177,12 @@ def tally(
             raise InputError("Counts of several data sets are dense; count them one by one to keep them sparse.")
         ones = np.ones(int(stays.sum()), dtype=np.int64)
         matrix = sp.coo_array((ones, (pair[stays], batch.next_state[stays])), shape=(S * A, S)).tocsr()
-        return Counts(matrix, ended, A)
+        return Counts(matrix, ended, A, batch.positions)
     cell = pair[stays] * S + batch.next_state[stays]
     if batch.data_set is not None:
         cell += batch.data_set[stays] * (S * A * S)
     shape = (S, A, S) if D is None else (D, S, A, S)
-    return Counts(np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape), ended)
+    return Counts(np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape), ended, A, batch.positions)
 
 
 def _batch(state: Any, action: Any, next_state: Any, n_states: int | None, n_actions: int | None) -> Batch:

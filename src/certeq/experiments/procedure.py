@@ -113,7 +113,7 @@ def losses(
         raise InputError("These experiments are for worlds where no episode ends; some of the given ones did.")
     optimal = solve(truth.transition, truth.reward, truth.discount, engine=ENGINE).values.reshape(-1, truth.n_states)
     rounding = TOLERANCE * np.abs(optimal).max(axis=-1, keepdims=True)
-    spread = Counts(counts.transitions[:, None])
+    spread = Counts(counts.transitions[:, None], positions=counts.positions)
     columns: dict[str, list[Any]] = {"data_set": [], "method": [], "strength": [], "loss": []}
     for name, chosen in methods.items():
         grid = np.asarray(strengths, dtype=np.float64) if chosen.has_strength else np.array([np.nan])

@@ -25,6 +25,7 @@ _compile_greatest = njit(
 )  # eight at a time; the greatest number is the same in any order
 TABLE = 64  # rising factorials of smaller counts are looked up
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1 / math.factorial(k) for k in range(2, 14))
+SAFE = 12  # factors between 1e-19 and 1e13, and so their product, are far from the ends of what a float can hold
 FEW = 16  # factors that are multiplied out before Stirling's series is exact enough
 
 
@@ -75,10 +76,32 @@ def _row(
         if uniform and c < TABLE:
             for g in range(len(magnitudes)):
                 out[g] += table[int(c), g]
-        else:
+        elif uniform or c > FEW:
             q = share[0] if uniform else share[i]
             for g in range(len(magnitudes)):
                 out[g] += log_rising(magnitudes[g] * q, c)
+    if not uniform:
+        _add_few(first, last, count, share, magnitudes, out)
+
+
+@_compile
+def _add_few(first: int, last: int, count: Any, share: Any, magnitudes: Any, out: Any) -> None:
+    """Add the rising factorials of small counts: many factors are multiplied out before one logarithm is taken."""
+    product, factors = np.ones(len(magnitudes)), 0
+    for i in range(first, last):
+        if count[i] <= FEW:
+            for j in range(int(count[i])):
+                for g in range(len(magnitudes)):
+                    product[g] *= magnitudes[g] * share[i] + j
+                factors += 1
+                if factors == SAFE:
+                    for g in range(len(magnitudes)):
+                        out[g] += math.log(product[g])
+                        product[g] = 1.0
+                    factors = 0
+    if factors:
+        for g in range(len(magnitudes)):
+            out[g] += math.log(product[g])
 
 
 @_compile

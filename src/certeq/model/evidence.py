@@ -22,11 +22,13 @@ from certeq.base.arrays import ArrayLike, Floats, Integers, Rng, floats, generat
 from certeq.base.errors import InputError, unknown
 from certeq.data.counts import Counts
 from certeq.model.kernel import Kernel, Mixture, Rows, entries
+from certeq.model.nonzeros import Table, places, table_of
 
 STRUCTURES = ("all", "action", "state", "pair")
 ODDS = 10.0  # of one magnitude for all pairs, against each of the other structures
 # SPREAD and the center N / 2 were chosen by looking at losses: docs/decisions/0007-evidence-prior.md
-SPREAD = 2.5  # standard deviation of log M around log(N / 2) before any data
+CENTER = 0.5  # of log M before any data, as a share of N
+SPREAD = 2.5  # standard deviation of log M around it
 POINTS = 33  # of the grid, over eight units of log M to either side
 ROUNDING = 1e-15  # a target gives an outcome no chance if it gives it less
 BLOCK = 8192  # states of a large data set that are read together
@@ -56,10 +58,12 @@ def learn_magnitudes(
     counts: Counts,
     target: Kernel | None = None,
     *,
-    judged: Judge | None = None,
+    judged: Judge | Floats | None = None,
+    table: Table | None = None,
     structures: Sequence[str] = STRUCTURES,
     groups: Mapping[str, ArrayLike] | None = None,
     odds: float = ODDS,
+    center: float = CENTER,
     spread: float = SPREAD,
     points: int = POINTS,
     threads: int | None = None,
@@ -68,24 +72,27 @@ def learn_magnitudes(
 
     ``groups`` adds structures of the user's own: a name, and for each pair a group number, broadcastable to ``(S, A)``.
     ``target`` is the mean of the prior, uniform over the outcomes unless given; it may differ between data sets. Where
-    the target was made from the very rows it is to explain, ``judged`` gives the chances to judge it by instead.
-    ``odds`` are those of the first structure against each of the others.
+    the target was made from the very rows it is to explain, ``judged`` gives the chances to judge it by instead: a
+    function of them, or one for each non-zero of ``table``, which is `table_of` the counts. ``odds`` are those of the
+    first structure against each of the others; log M is normal around log(``center`` N) with deviation ``spread``.
     """
     from certeq.base import threads as pool
     from certeq.model import dirichlet
 
     S, A = counts.n_states, counts.n_actions
     names, wide, sizes = _structures(structures, groups or {}, S, A)
-    grid, prior = _prior(counts.n_outcomes, odds, spread, points)
-    pointer, count, share = _nonzeros(counts, target, judged)
+    grid, prior = _prior(counts.n_outcomes, odds, center, spread, points)
+    table = table_of(counts) if table is None else table
+    pointer, count, share = table.pointer, table.count, _shares_of(counts, table, target, judged)
+    plain = target is None and judged is None
     D, P, G = int(np.prod(counts.batch)), S * A, len(grid)
     visits = counts.visits.reshape(D, P).astype(np.float64)
     blocks = _blocks(D, S, int(sizes.sum()) * G)
     likelihood, local = np.zeros((D * blocks, int(sizes.sum()), G)), np.zeros((D * blocks, 2))
-    weight, center = np.zeros((D, P, 2)), np.zeros((D, P, 2))
+    weight, logs = np.zeros((D, P, 2)), np.zeros((D, P, 2))
     pool.run(
-        dirichlet.gather, D * blocks, blocks, A, pointer, count, share, target is None, visits, wide, prior, grid,
-        "state" in names, "pair" in names, likelihood, local, weight, center,
+        dirichlet.gather, D * blocks, blocks, A, pointer, count, share, plain, visits, wide, prior, grid,
+        "state" in names, "pair" in names, likelihood, local, weight, logs,
         grain=64 if blocks == 1 else 1, threads=threads,
     )  # fmt: skip
     posterior = likelihood.reshape(D, blocks, int(sizes.sum()), G).sum(axis=1) + prior
@@ -102,7 +109,7 @@ def learn_magnitudes(
     ordered = [column[name] for name in names if name not in within] + [column.get(name, none) for name in within]
     mean, middle = np.empty((D, P)), np.empty((D, P))
     pool.run(
-        dirichlet.spread, D * P, visits, wide, posterior, np.stack(ordered, axis=1), grid, weight, center, mean, middle,
+        dirichlet.spread, D * P, visits, wide, posterior, np.stack(ordered, axis=1), grid, weight, logs, mean, middle,
         grain=4096, threads=threads,
     )  # fmt: skip
     mean[visits == 0] = 1.0
@@ -134,8 +141,9 @@ def draw_magnitudes(
         raise InputError("Magnitudes are drawn for one data set at a time.")
     S, A = counts.n_states, counts.n_actions
     random = generator(rng)
-    grid, prior = _prior(counts.n_outcomes, odds, spread, points)
-    pointer, count, share = _nonzeros(counts, target)
+    grid, prior = _prior(counts.n_outcomes, odds, CENTER, spread, points)
+    listed = table_of(counts)
+    pointer, count, share = listed.pointer, listed.count, _shares_of(counts, listed, target, None)
     rows = np.empty((S * A, len(grid)))
     visits = counts.visits.ravel().astype(np.float64)
     dirichlet.row_likelihoods(0, S * A, pointer, count, share, target is None, visits, grid, rows)
@@ -160,13 +168,14 @@ def draw_magnitudes(
     return out.reshape(draws, S, A)
 
 
-def _prior(N: int, odds: float, spread: float, points: int) -> tuple[Floats, Floats]:
+def _prior(N: int, odds: float, center: float, spread: float, points: int) -> tuple[Floats, Floats]:
     """Magnitudes ``(G,)`` and the log probability of each before any data."""
-    if not (np.isfinite(odds) and odds > 0 and np.isfinite(spread) and spread > 0):
-        raise InputError(f"odds and spread must be positive numbers; got {odds} and {spread}.")
+    for name, value in (("odds", odds), ("center", center), ("spread", spread)):
+        if not (np.isfinite(value) and value > 0):
+            raise InputError(f"{name} must be a positive number; got {value}.")
     steps = np.linspace(-8, 8, whole("points", points, 2))
     prior = -0.5 * (steps / spread) ** 2
-    return N / 2 * np.exp(steps), prior - np.log(np.exp(prior).sum())
+    return center * N * np.exp(steps), prior - np.log(np.exp(prior).sum())
 
 
 def _blocks(D: int, S: int, groups: int) -> int:
@@ -232,30 +241,16 @@ def _structures(
     return tuple(chosen), np.array(wide, dtype=np.int64).reshape(len(wide), S * A), sizes
 
 
-def _nonzeros(counts: Counts, target: Kernel | None, judged: Judge | None = None) -> tuple[Integers, Floats, Floats]:
-    """All rows one after another: where each begins, its non-zero counts, and the target's share of each outcome."""
-    S, A = counts.n_states, counts.n_actions
-    pairs = int(np.prod(counts.batch)) * S * A
-    if counts.sparse:
-        pointer, outcome, count = (getattr(counts.transitions, name) for name in ("indptr", "indices", "data"))
+def _shares_of(counts: Counts, table: Table, target: Kernel | None, judged: Judge | Floats | None) -> Floats:
+    """The target's probability of each non-zero; of the uniform target, one for all."""
+    if isinstance(judged, np.ndarray):
+        share = judged
+    elif target is None:
+        return np.array([1 / counts.n_outcomes])
     else:
-        flat = np.ascontiguousarray(counts.transitions).reshape(-1)
-        place = np.flatnonzero(flat)
-        count, outcome = flat[place], place % S
-        pointer = np.searchsorted(place, np.arange(0, S * pairs + 1, S))
-    if counts.ended is not None:
-        over = np.flatnonzero(counts.ended.ravel())
-        last = pointer[over + 1]  # an ending is the last outcome of its row
-        outcome, count = np.insert(outcome, last, S), np.insert(count, last, counts.ended.ravel()[over])
-        pointer = pointer + np.searchsorted(over, np.arange(pairs + 1))
-    pointer = pointer.astype(np.int64)
-    if target is None:
-        return pointer, count.astype(np.float64), np.array([1 / counts.n_outcomes])
-    line = np.repeat(np.arange(pairs), np.diff(pointer))
-    data_set, pair = np.divmod(line, S * A)
-    at = (data_set, pair // A, pair % A, outcome)
-    share = chances(target, counts.batch, *at) if judged is None else judged(counts, (*at, count))
-    return pointer, count.astype(np.float64), np.where(share > ROUNDING, share, 0.0)
+        at = (*places(table), table.outcome)
+        share = chances(target, counts.batch, *at) if judged is None else judged(counts, (*at, table.count))
+    return np.where(share > ROUNDING, share, 0.0)
 
 
 def chances(

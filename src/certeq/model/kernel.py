@@ -1,18 +1,20 @@
 """Transition kernels: what happens next, as an operator on values.
 
 A kernel gives, for each pair (s, a), a row: the distribution of the next state. A row may sum to less than one; the
-missing mass is the chance that the episode ends. Three kinds share one algebra:
+missing mass is the chance that the episode ends. Four kinds share one algebra:
 
 - ``Rows``: a dense array ``(..., S, A, S)`` with any leading batch axes;
 - ``SparseRows``: a CSR matrix with one line per row;
+- ``Operator``: rows of one large MDP that are known by what they do to values, never written out;
 - ``Mixture``: ``(1 - weight) * data + weight * target``, the line at the heart of this package, never written out.
 
-In all three the state axis and the action axis of a row may be 1, which means "the same for all": a row shared by every
-pair has shape ``(1, 1, S)``, one row per state ``(S, 1, S)``. Kernels broadcast like arrays.
+In all of them the state axis and the action axis of a row may be 1, which means "the same for all": a row shared by
+every pair has shape ``(1, 1, S)``, one row per state ``(S, 1, S)``. Kernels broadcast like arrays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -160,6 +162,39 @@ class SparseRows:
 
 
 @dataclass(frozen=True)
+class Operator:
+    """Rows of one large MDP that are applied and never written out."""
+
+    shape: tuple[int, int, int]  # (S, A, S)
+    apply: Callable[[Floats, Integers | None], Floats]  # values (S,) -> (S, A); under a policy (S,) -> (S,)
+    chance: Callable[[Integers, Integers, Integers], Floats]  # of some transitions, arrays of one length
+    added: int  # how many numbers are added up at most for an expected value
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """One MDP: no leading axes."""
+        return ()
+
+    def expect(self, values: Floats) -> Floats:
+        """Expected next value of each pair; see ``Rows.expect``."""
+        if values.ndim != 1:
+            raise InputError("An operator takes one vector of values at a time.")
+        return self.apply(values, None)
+
+    @cached_property
+    def _mass(self) -> Floats:
+        return np.minimum(self.apply(np.ones(self.shape[-1]), None), 1.0)
+
+    def mass(self) -> Floats:
+        """Chance that the episode goes on after each pair."""
+        return self._mass
+
+    def dense(self) -> Floats:
+        """Write the rows out, one next state at a time. The deliberate expensive door."""
+        return np.stack([self.apply(unit, None) for unit in np.eye(self.shape[-1])], axis=-1)
+
+
+@dataclass(frozen=True)
 class Mixture:
     """``(1 - weight) * data + weight * target``, applied without being built."""
 
@@ -202,14 +237,14 @@ class Mixture:
         return (1 - weight) * self.data.dense() + weight * self.target.dense()
 
 
-Kernel: TypeAlias = Rows | SparseRows | Mixture
+Kernel: TypeAlias = Rows | SparseRows | Operator | Mixture
 
 
 def is_sparse(kernel: Kernel) -> bool:
     """Whether the kernel has a sparse part, so that writing it out would be a mistake."""
     if isinstance(kernel, Mixture):
         return is_sparse(kernel.data) or is_sparse(kernel.target)
-    return isinstance(kernel, SparseRows)
+    return isinstance(kernel, SparseRows | Operator)
 
 
 def terms(kernel: Kernel) -> int:
@@ -219,6 +254,8 @@ def terms(kernel: Kernel) -> int:
     """
     if isinstance(kernel, Mixture):
         return terms(kernel.data) + terms(kernel.target) + 4
+    if isinstance(kernel, Operator):
+        return kernel.added
     if isinstance(kernel, SparseRows):
         return int(np.diff(kernel.matrix.indptr).max(initial=0))
     S = kernel.shape[-1]
@@ -237,6 +274,10 @@ def entries(kernel: Kernel, state: Integers, action: Integers, next_state: Integ
         return np.asarray((1 - weight) * data + weight * target)
     if isinstance(kernel, Rows):
         return _at(kernel.array, state, action, next_state)
+    if isinstance(kernel, Operator):
+        state, action, next_state = np.broadcast_arrays(state, action, next_state)
+        flat = (np.ascontiguousarray(index.ravel(), dtype=np.int64) for index in (state, action, next_state))
+        return kernel.chance(*flat).reshape(state.shape)
     pair = _on(kernel.s_axis, state), _on(kernel.a_axis, action)
     line = np.ravel_multi_index(np.broadcast_arrays(*pair), (kernel.s_axis, kernel.a_axis))
     lines, columns = np.broadcast_arrays(line, next_state)
@@ -259,7 +300,7 @@ def _on(axis: int, index: Integers) -> Integers:
 
 def kernel(transition: Any) -> Kernel:
     """Read transitions: a kernel, an array ``(..., S, A, S)``, or a sparse matrix ``(S * A, S)``."""
-    if isinstance(transition, Rows | SparseRows | Mixture):
+    if isinstance(transition, Rows | SparseRows | Operator | Mixture):
         return transition
     if sp.issparse(transition):
         lines, states = transition.shape

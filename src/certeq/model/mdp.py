@@ -9,6 +9,7 @@ import numpy as np
 
 from certeq.base.arrays import Floats, floats, names, together, within
 from certeq.base.errors import InputError
+from certeq.data.positions import as_positions
 from certeq.model.kernel import Kernel, kernel
 
 
@@ -17,7 +18,7 @@ class MDP:
     """Transitions, rewards and a discount; leading axes make it a batch of MDPs.
 
     ``state_names`` and ``action_names`` are for people; where they are empty, states and actions go by number.
-    ``start`` is the distribution of the first state.
+    ``start`` is the distribution of the first state; ``positions`` tell where the states lie, if they lie anywhere.
     """
 
     transition: Kernel  # rows of (..., S, A, S)
@@ -26,6 +27,7 @@ class MDP:
     start: Any = None  # (S,), floats once it is born; uniform unless given
     state_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
+    positions: Any = None  # `Positions` once it is born, or None
 
     def __post_init__(self) -> None:
         transition = kernel(self.transition)
@@ -49,6 +51,7 @@ class MDP:
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "state_names", names("state", self.state_names, S))
         object.__setattr__(self, "action_names", names("action", self.action_names, A))
+        object.__setattr__(self, "positions", as_positions(self.positions, S))
 
     @property
     def n_states(self) -> int:

@@ -11,7 +11,7 @@ from certeq.base.arrays import ArrayLike, Floats, Integers, floats
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts
 from certeq.model.frequencies import mle
-from certeq.model.kernel import Kernel, Mixture, Rows, SparseRows, kernel
+from certeq.model.kernel import Kernel, Mixture, Operator, Rows, SparseRows, kernel
 
 
 def zeros(counts: Counts) -> Rows:
@@ -39,7 +39,7 @@ def expert(matrix: Any, counts: Counts) -> Rows | SparseRows:
         rows = kernel(matrix)
     except InputError as error:
         raise InputError(f"The target is no transition matrix. {error}") from None
-    if isinstance(rows, Mixture):
+    if isinstance(rows, Mixture | Operator):
         raise InputError("An expert target is an array or a sparse matrix, not a mixture.")
     s, a, n = rows.shape[-3:]
     if s not in (1, S) or a not in (1, A) or n != S:

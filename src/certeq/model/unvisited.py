@@ -78,8 +78,8 @@ def _without(counts: Counts, thin: Booleans) -> Counts:
     """Forget the visits of thin pairs."""
     ended = None if counts.ended is None else np.where(thin, 0, counts.ended)
     if not counts.sparse:
-        return Counts(np.where(thin[..., None], 0, counts.transitions), ended)
+        return Counts(np.where(thin[..., None], 0, counts.transitions), ended, positions=counts.positions)
     matrix = counts.transitions.copy()
     matrix.data = np.where(np.repeat(thin.ravel(), np.diff(matrix.indptr)), 0, matrix.data)
     matrix.eliminate_zeros()
-    return Counts(matrix, ended, counts.n_actions)
+    return Counts(matrix, ended, counts.n_actions, counts.positions)

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, bicgstab, gmres
 
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.base.errors import InputError
-from certeq.model.kernel import Kernel, Mixture, SparseRows, is_sparse
+from certeq.model.kernel import Kernel, Mixture, Operator, SparseRows, is_sparse
 
 # Actions are tied within TIE of the spread of all action values of the MDP: the spread, so that adding a constant to
 # all values, which Theorem 1 turns on, changes no tie. ROUNDING of the largest is what arithmetic leaves of a true tie.
@@ -87,6 +87,8 @@ def policy_rows(model: Kernel, policy: Integers) -> Floats:
     if isinstance(model, Mixture):
         weight = chosen(model.weight, policy)[..., None]
         return (1 - weight) * policy_rows(model.data, policy) + weight * policy_rows(model.target, policy)
+    if isinstance(model, Operator):
+        raise TypeError("an operator has no rows to write out")
     return np.asarray(model.under(policy))
 
 
@@ -96,6 +98,8 @@ def policy_operator(model: Kernel, policy: Integers) -> Callable[[Floats], Float
         weight = chosen(model.weight, policy)
         data, target = policy_operator(model.data, policy), policy_operator(model.target, policy)
         return lambda values: (1 - weight) * data(values) + weight * target(values)
+    if isinstance(model, Operator):
+        return lambda values: model.apply(values, policy)
     if isinstance(model, SparseRows):
         matrix = model.under(policy)
         return lambda values: np.asarray(matrix @ values)

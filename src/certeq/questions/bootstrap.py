@@ -235,10 +235,12 @@ def count_again(batch: Batch, times: Integers, like: Counts) -> Counts:
         place = (pair[stays], batch.next_state[stays])
         matrix = sp.coo_array((often[stays], place), shape=(S * A, S)).tocsr()
         matrix.eliminate_zeros()
-        return Counts(matrix, None if like.ended is None else _sum(pair, often * ~stays, S * A).reshape(S, A), A)
+        return Counts(
+            matrix, None if like.ended is None else _sum(pair, often * ~stays, S * A).reshape(S, A), A, like.positions
+        )
     cell = np.where(stays, pair * (S + 1) + batch.next_state, pair * (S + 1) + S)
     table = np.stack([_sum(cell, often, S * A * (S + 1)) for often in times]).reshape(-1, S, A, S + 1)
-    return Counts(table[..., :S], None if like.ended is None else table[..., S])
+    return Counts(table[..., :S], None if like.ended is None else table[..., S], A, like.positions)
 
 
 def _sum(place: Integers, often: Integers, size: int) -> Integers:

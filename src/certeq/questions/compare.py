@@ -178,7 +178,7 @@ def _split(batch: Batch, folds: int, random: np.random.Generator) -> _Parts:
     for k in range(folds):
         kept = fold != k
         table = np.bincount(cell[kept], minlength=S * A * (S + 1)).reshape(S, A, S + 1)
-        training.append(Counts(table[..., :S], table[..., S] if batch.ended.any() else None))
+        training.append(Counts(table[..., :S], table[..., S] if batch.ended.any() else None, A, batch.positions))
         rows.append((unit[~kept], batch.state[~kept], batch.action[~kept], outcome[~kept]))
     return _Parts(tuple(training), tuple(rows), units, number)
 

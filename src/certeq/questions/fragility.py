@@ -303,10 +303,10 @@ def _recount(counts: Counts, rows: AddedRows, times: Integers) -> Counts:
     if counts.sparse:
         place = (rows.state * A + rows.action)[stays], rows.arrival[stays]
         more = sp.coo_array((times[stays], place), shape=(S * A, S))
-        return Counts(counts.transitions + more.tocsr(), None if ended is None else ended[0], A)
+        return Counts(counts.transitions + more.tocsr(), None if ended is None else ended[0], A, counts.positions)
     transitions = np.repeat(counts.transitions[None], len(times), axis=0)
     transitions[variant[stays], rows.state[stays], rows.action[stays], rows.arrival[stays]] += times[stays]
-    return Counts(transitions, ended)
+    return Counts(transitions, ended, A, counts.positions)
 
 
 def _ask(asking: Asking) -> Fragility:

@@ -17,6 +17,7 @@ from certeq.regularizers.discount import discount as _discount
 from certeq.regularizers.epsilon_greedy import epsilon_greedy, least_mse_epsilon_greedy
 from certeq.regularizers.evidence import evidence, evidence_targets
 from certeq.regularizers.expert import expert_prior
+from certeq.regularizers.learned_target import learned_target
 from certeq.regularizers.least_mse import least_mse
 from certeq.regularizers.none import none
 from certeq.regularizers.shrinkage import Shrinkage
@@ -35,6 +36,7 @@ REGULARIZERS: dict[str, Callable[..., Shrinkage]] = {
     "least_mse": least_mse,
     "least_mse_epsilon_greedy": least_mse_epsilon_greedy,
     "evidence": evidence,
+    "learned_target": learned_target,
     "evidence_targets": evidence_targets,
     "value_aware": value_aware,
 }

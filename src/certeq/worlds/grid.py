@@ -33,6 +33,7 @@ def grid(*, width: int = 4, height: int = 4, size: Size = None, discount: float 
         discount,
         state_names=tuple(f"r{r}c{c}" for r in range(rows) for c in range(columns)),
         action_names=tuple(MOVES),
+        positions=np.stack(np.divmod(np.arange(S), columns), axis=1),
     )
 
 

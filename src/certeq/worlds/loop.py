@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from certeq.data.positions import Positions
 from certeq.model.kernel import Rows
 from certeq.model.mdp import MDP
 from certeq.worlds.settings import number
 
 NEXT = np.array(  # state reached by a and by b, (S, A)
     [[1, 5], [2, 2], [3, 3], [4, 4], [0, 0], [0, 6], [0, 7], [0, 8], [0, 0]]
+)
+PLACES = Positions(  # which loop, and how far along it; state 0 is on both
+    np.array([[0, 0], [1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [2, 3], [2, 4]]), ("label", "line")
 )
 PAYS = {4: 1.0, 8: 2.0}  # reward for leaving the state, whatever the action
 
@@ -31,4 +35,4 @@ def loop(*, slip: float = 0.5, discount: float = 0.99) -> MDP:
     reward = np.zeros((S, A))
     for state, pay in PAYS.items():
         reward[state] = pay
-    return MDP(Rows(transition), reward, discount, start=np.eye(S)[0], action_names=("a", "b"))
+    return MDP(Rows(transition), reward, discount, start=np.eye(S)[0], action_names=("a", "b"), positions=PLACES)

@@ -53,7 +53,8 @@ def river_swim(*, variant: str = "osband", n_states: int = 6, discount: float = 
     start = np.zeros(S)
     start[list(river.starts)] = 1 / len(river.starts)
     transition = np.stack([_left(S), _right(S, river)], axis=1)  # (S, A, S)
-    return MDP(Rows(transition), reward, discount, start=start, action_names=("left", "right"))
+    rows = Rows(transition)
+    return MDP(rows, reward, discount, start=start, action_names=("left", "right"), positions=np.arange(S))
 
 
 def _left(S: int) -> Floats:

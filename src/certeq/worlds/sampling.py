@@ -16,7 +16,7 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, first, floats, generator, whole
 from certeq.base.errors import InputError
 from certeq.data.batch import ENDED, Batch
-from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Rows, SparseRows
+from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Operator, Rows, SparseRows
 from certeq.model.mdp import MDP
 
 Drawer: TypeAlias = Callable[[Integers, Integers, Integers, np.random.Generator], Integers]
@@ -102,7 +102,8 @@ def drawer(kernel: Kernel) -> Drawer:
         raise InputError(f"Drawing takes one kernel or a batch with one leading axis; got the axes {kernel.batch}.")
     if isinstance(kernel, Mixture):
         return _mixed(kernel)
-    lines, shape = _Urns.of(kernel), kernel.shape[:-1]
+    rows = Rows.trusted(kernel.dense()) if isinstance(kernel, Operator) else kernel
+    lines, shape = _Urns.of(rows), kernel.shape[:-1]
 
     def draw_next(world: Integers, state: Integers, action: Integers, random: np.random.Generator) -> Integers:
         return lines.draw(_line(shape, world, state, action), random)
@@ -208,6 +209,7 @@ def _batch(
         n_data_sets=worlds if labeled else None,
         state_names=mdp.state_names,
         action_names=mdp.action_names,
+        positions=mdp.positions,
         **columns,
     )
 

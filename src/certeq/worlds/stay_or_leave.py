@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from certeq.base.arrays import whole
+from certeq.data.positions import SMALLEST_RING, Positions
 from certeq.model.kernel import Rows
 from certeq.model.mdp import MDP
 from certeq.worlds.settings import number
@@ -38,4 +39,5 @@ def stay_or_leave(*, kappa: float = 0.5, lam: float = 0.0, n_states: int = 10, d
     transition = np.stack([(1 - λ) * stay + λ * leave, (1 - λ) * leave + λ * stay], axis=1)  # (S, A, S)
     reward = np.zeros((S, 2))
     reward[:REGION] = 1
-    return MDP(Rows(transition), reward, discount, action_names=("stay", "leave"))
+    ring = Positions(np.arange(S), ("ring",)) if S >= SMALLEST_RING else None
+    return MDP(Rows(transition), reward, discount, action_names=("stay", "leave"), positions=ring)

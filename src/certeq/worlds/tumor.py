@@ -35,6 +35,7 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Floats, Integers, Rng, first, floats, generator, whole
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
+from certeq.data.positions import Positions
 from certeq.model.kernel import Rows
 from certeq.model.mdp import MDP
 from certeq.worlds.settings import one_of
@@ -105,6 +106,7 @@ def tumor(
         start=table.frequency,
         state_names=_state_names(design.bins),
         action_names=_action_names(model),
+        positions=_places(design.bins),
     )
 
 
@@ -177,6 +179,7 @@ def tumor_trials(
         n_data_sets=None if data_sets is None else trials,
         state_names=_state_names(bins),
         action_names=_action_names(model),
+        positions=_places(bins),
     )
 
 
@@ -296,6 +299,10 @@ def _state_names(bins: int) -> tuple[str, ...]:
         " ".join(f"{letter}{bin}" for letter, bin in zip(LETTERS, place, strict=True))
         for place in product(range(bins), repeat=4)
     )
+
+
+def _places(bins: int) -> Positions:
+    return Positions(list(product(range(bins), repeat=4)))
 
 
 def _action_names(model: TumorModel) -> tuple[str, str]:

@@ -143,7 +143,7 @@ def finish(part: Part, notes: tuple[str, ...], files: tuple[str, ...], fingerpri
             f"No transition is left of {part.rows:,} row{'s' * (part.rows > 1)} ({why}). A transition needs an action "
             "and a next state."
         )
-    counts = _counts(part.cells, part.ended if part.ended.any() else None, len(part.states), len(part.actions))
+    counts = _counts(part.cells, part.ended if part.ended.any() else None, part.states.recipe(), len(part.actions))
     span = None if part.rewards is None else (part.least, part.greatest)
     return Tallied(
         counts,
@@ -159,13 +159,14 @@ def finish(part: Part, notes: tuple[str, ...], files: tuple[str, ...], fingerpri
     )
 
 
-def _counts(cells: Cells, ended: Integers | None, S: int, A: int) -> Counts:
+def _counts(cells: Cells, ended: Integers | None, recipe: Recipe, A: int) -> Counts:
     """Counts, dense where they are small, as `certeq.tally` has them."""
+    S = recipe.n_states
     table = matrix(cells, S)
     last = None if ended is None else ended.reshape(S, A)
     if S * A * S > DENSE_LIMIT:
-        return Counts(table, last, A)
-    return Counts(table.toarray().reshape(S, A, S), last)
+        return Counts(table, last, A, recipe.positions)
+    return Counts(table.toarray().reshape(S, A, S), last, A, recipe.positions)
 
 
 def _cells(counts: Counts) -> Cells:
@@ -217,7 +218,7 @@ def _tallied(arrays: Mapping[str, NDArray[Any]]) -> Tallied:
     recipe, action_recipe = Recipe.from_json(about["states"]), Recipe.from_json(about["actions"])
     S, A = recipe.n_states, action_recipe.n_states
     ended = arrays.get("ended")
-    counts = _counts(_checked(arrays, S, A), None if ended is None else _of_size(ended, S * A, "ended"), S, A)
+    counts = _counts(_checked(arrays, S, A), None if ended is None else _of_size(ended, S * A, "ended"), recipe, A)
     rewards, span = None, None
     if "reward" in about:
         said = {key: _number(about["reward"][key]) for key in ("unit", "scatter", "least", "greatest")}

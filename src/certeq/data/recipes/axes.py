@@ -18,6 +18,8 @@ from certeq.data.recipes.columns import Column, Kind, Label, as_text, label_text
 UNKNOWN = -1  # the code of a value that has none
 TYPES: dict[Kind, set[type]]
 TYPES = {"text": {str}, "date": {str}, "integer": {int}, "boolean": {bool}, "float": {int, float}}
+SCATTERED = 4  # times as many places as whole numbers: beyond, their order is all that counts
+LARGEST = sys.float_info.max  # whole numbers beyond it are no floats
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,20 @@ class Labels:
         known = [label_text(label) for label in self.labels]
         some = ", ".join(known[:8]) + (f", ... ({len(known)} in all)" if len(known) > 8 else "")
         return f"{self.column!r} is {table[self.column].show(row)}, which never occurred in the data (known: {some})"
+
+    @property
+    def places(self) -> Integers | None:
+        """Place of each code on a line; None for text and flags, which have no order.
+
+        Whole numbers lie where they are, unless they are scattered too widely; other numbers and dates in their order.
+        """
+        if self.kind in ("text", "boolean"):
+            return None
+        if self.kind == "integer":
+            numbers = [int(label) for label in self.labels]
+            if max(numbers) - min(numbers) <= SCATTERED * self.size:
+                return np.array([number - min(numbers) for number in numbers], dtype=np.int64)
+        return np.arange(self.size)
 
 
 @dataclass(frozen=True)
@@ -112,6 +128,11 @@ class Bins:
         """Why a row has no code."""
         return f"{self.column!r} is {table[self.column].show(row)}, which is not a number"
 
+    @property
+    def places(self) -> Integers | None:
+        """Place of each code on a line: cells lie in the order of their edges."""
+        return np.arange(self.size)
+
 
 @dataclass(frozen=True)
 class Clusters:
@@ -143,6 +164,11 @@ class Clusters:
         codes = np.full(len(points), UNKNOWN, dtype=np.int64)
         codes[known] = nearest_center(points[known] / np.array(self.scale), np.array(self.centers) / self.scale)
         return codes
+
+    @property
+    def places(self) -> Integers | None:
+        """Clusters have no order: None."""
+        return None
 
     def words(self, alone: bool) -> list[str]:
         """Name of each code: where the middle of the cluster lies."""

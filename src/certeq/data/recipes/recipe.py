@@ -16,6 +16,7 @@ from msgspec import Meta
 from certeq.base.arrays import Integers
 from certeq.base.errors import InputError, nearest
 from certeq.base.forms import Whole, damaged, fill, whole_table
+from certeq.data.positions import MOST_DISPLACEMENTS, Positions
 from certeq.data.recipes.axes import FORMS, UNKNOWN, Axis
 from certeq.data.recipes.columns import TABLE_LIMIT, Column, compact
 from certeq.data.recipes.containers import column
@@ -90,6 +91,22 @@ class Recipe:
         names = [", ".join(w[c] for w, c in zip(words, cell, strict=True)) for cell in self.cells.tolist()]
         often = Counter(names)  # labels that contain commas may run together
         return tuple(f"{name} (state {i})" if often[name] > 1 else name for i, name in enumerate(names))
+
+    @cached_property
+    def positions(self) -> Positions | None:
+        """Where each state lies: on a line for each column with an order, "same or not" for each other one.
+
+        None where no column has an order, or where there are too many columns to tell displacements apart.
+        """
+        along = [axis.places for axis in self.axes]
+        kinds = tuple("label" if line is None else "line" for line in along)
+        if "line" not in kinds:
+            return None
+        codes = zip(self.cells.T, along, strict=True)
+        places = np.stack([code if line is None else line[code] for code, line in codes], axis=1)
+        if np.prod(2.0 * (np.ptp(places, axis=0) + 1)) >= MOST_DISPLACEMENTS:
+            return None
+        return Positions(places, kinds)
 
     def parts(self, states: Integers) -> list[tuple[str, ...]]:
         """Words for some states, one for each axis: a table that reads better than long names."""

@@ -50,7 +50,7 @@ def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
     truth = draw_truth("random_chain", {}, D, random)
     counts = draw_counts(truth, {"kind": "equal", "each": cell["each"]}, D, random)
     optimal = solve(truth.transition, truth.reward, truth.discount, engine=ENGINE).values[:, None]
-    spread, grid = Counts(counts.transitions[:, None]), np.asarray(cell["strengths"])
+    spread, grid = Counts(counts.transitions[:, None], positions=counts.positions), np.asarray(cell["strengths"])
     found = {name: policies(truth, spread, method(name), grid) for name in METHODS}  # (D, E, S) each
     losses = {name: (optimal - values(truth, policy)).mean(axis=-1) for name, policy in found.items()}
     return {

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from certeq.base.arrays import Floats
 from certeq.base.threads import Crew
-from certeq.model.kernel import Rows
+from certeq.model.kernel import Operator, Rows
 from certeq.planners.backup import policy_operator
 from certeq.planners.sparse import kernels
 from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, Table
@@ -39,7 +39,7 @@ ALL = Table(np.ones(1), 0, 0)
 class Part(NamedTuple):
     """A share of the model: rows that count with ``base + slope * weight``."""
 
-    rows: Lines | Rows
+    rows: Lines | Rows | Operator
     weight: Table
     base: float
     slope: float
@@ -106,7 +106,7 @@ class Follower:
             if isinstance(part.rows, Rows) and part.rows.shape[:2] == (1, 1) and self.shared is None:
                 self.shared = part.rows.array[0, 0]
                 self._add_amounts(part, choices, amount)
-            elif isinstance(part.rows, Rows):
+            elif not isinstance(part.rows, Lines):
                 for choice in choices:
                     much = np.zeros_like(amount)
                     self._add_amounts(part, [choice], much)

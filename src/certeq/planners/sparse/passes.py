@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from certeq.base.arrays import Floats
 from certeq.base.threads import Crew
-from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Rows, SparseRows
+from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Operator, Rows, SparseRows
 from certeq.planners.problem import Problem
 from certeq.planners.sparse import kernels
 from certeq.planners.sparse.correction import ALL, FAILURES, Choice, Follower, Part
 from certeq.planners.sparse.kernels import BLOCK, Lines, Model, Table
 
-Weighted = tuple[Floats, Rows | SparseRows]  # (S or 1, A or 1), and the rows that count with it
+Weighted = tuple[Floats, Rows | SparseRows | Operator]  # (S or 1, A or 1), and the rows that count with it
 
 NOTHING = Lines(np.zeros(2, dtype=np.uint32), np.empty(0, dtype=np.uint32), np.empty(0), 0, 0)
 
@@ -105,8 +105,8 @@ class Passes:
         total = sum(weight * each for (weight, _, _), each in zip(self.rest, expected, strict=True))
         return table(np.divide(total, self.weight, out=np.zeros_like(total), where=self.weight > 0))
 
-    def _expect(self, leaf: Rows | SparseRows, rows: Lines | Rows, values: Floats) -> Floats:
-        if isinstance(rows, Rows):
+    def _expect(self, leaf: Rows | SparseRows | Operator, rows: Lines | Rows | Operator, values: Floats) -> Floats:
+        if not isinstance(rows, Lines):
             return rows.expect(values)
         out = np.empty(leaf.shape[:2])
         self.crew.run(kernels.expect, -(-out.size // BLOCK), rows, values, out.reshape(-1))
@@ -125,7 +125,7 @@ def decompose(model: Kernel) -> tuple[SparseRows, list[Weighted]]:
     """The model as sparse data and a list of weighted targets; what these leave is the weight of the data."""
     if isinstance(model, SparseRows):
         return model, []
-    if isinstance(model, Rows):
+    if not isinstance(model, Mixture):
         raise TypeError("the data of a large model are sparse")  # `certeq.planners.sparse.able` sees to it
     data, rest = decompose(model.data)
     if not model.weight.any():
@@ -148,7 +148,7 @@ def _leaves(kernel: Kernel, weight: Floats) -> list[Weighted]:
     return data + target
 
 
-def _alike(one: Rows | SparseRows, other: Rows | SparseRows) -> bool:
+def _alike(one: Kernel, other: Kernel) -> bool:
     if isinstance(one, Rows) and isinstance(other, Rows) and one.shape[0] == 1:
         return np.array_equal(one.array, other.array)
     return one is other

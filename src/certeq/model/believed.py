@@ -1,0 +1,170 @@
+"""Borrowed targets: a mix of candidates whose shares the data choose, as rows for many small data sets or one large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from certeq.base import threads as pool
+from certeq.base.arrays import Floats, Integers
+from certeq.data.counts import Counts
+from certeq.data.positions import Positions
+from certeq.model import borrowing, mixing, targets
+from certeq.model.borrowing import NAMES, PLACED, Totals
+from certeq.model.evidence import chances
+from certeq.model.kernel import Kernel, Mixture, Operator, Rows
+from certeq.model.lattice import Lattice, lattice, move_keys
+from certeq.model.nonzeros import Table, places, table_of
+
+EXPERT = 0.9  # of an expert's rows; the rest is uniform
+BLOCK = 1024  # states of a large data set that are judged together
+ENOUGH = 400_000  # non-zeros to learn shares from: of a larger data set, an even selection of its blocks is used
+CHUNK = 1_000_000  # non-zeros whose moves are numbered together
+
+
+@dataclass(frozen=True)
+class Borrowed:
+    """A target for each pair, and what it is made of."""
+
+    names: tuple[str, ...]  # of the candidates
+    share: Floats  # (..., A, candidates)
+    rows: Kernel  # each pair's own rows in
+    table: Table  # of the counts
+    judged: Floats  # chance of each of its non-zeros, its pair's own rows left out
+
+
+class _Ready(NamedTuple):
+    table: Table
+    grid: Lattice
+    totals: Totals
+    visits: Floats  # (D, S, A)
+
+
+def borrow(counts: Counts, *, expert: Any = None, threads: int | None = None) -> Borrowed:
+    """Learn what a pair can learn from others, without positions from the candidates that need none."""
+    ready = _prepare(counts, threads)
+    table, D = ready.table, int(np.prod(counts.batch))
+    names = NAMES + (() if counts.positions is None else PLACED) + (() if expert is None else ("expert",))
+    known = _known(counts, table, expert)
+    share, judged = np.zeros((D, counts.n_actions, len(names))), np.empty(len(table.count))
+    parts = (ready.table, ready.grid, ready.totals)
+    if counts.sparse:
+        _learn_large(*parts, known, share, judged, threads)
+    else:
+        pool.run(mixing.learn, D, *parts, known, share, judged, grain=64, threads=threads)
+    taken = len(names) - known.shape[1]
+    ours = share[..., :taken] / share[..., :taken].sum(axis=-1, keepdims=True)
+    rows: Kernel = _large(ready, ours) if counts.sparse else _small(counts, ready, ours, threads)
+    whole = share.reshape(*counts.batch, *share.shape[1:])
+    if expert is not None:
+        said = Mixture(targets.expert(expert, counts), np.full((1, 1), 1 - EXPERT), targets.uniform(counts))
+        mixed = Mixture(rows, whole[..., None, :, -1], said)
+        rows = mixed if counts.sparse else Rows.trusted(mixed.dense())
+    return Borrowed(names, whole, rows, table, judged)
+
+
+def _prepare(counts: Counts, threads: int | None) -> _Ready:
+    table, S, A = table_of(counts), counts.n_states, counts.n_actions
+    D, N = int(np.prod(counts.batch)), counts.n_outcomes
+    grid = lattice(counts.positions, S)
+    move, kinds = _moves(counts.positions, table)
+    begin = table.pointer[:: S * A]
+    room = 2 * begin[:-1]
+    most = 2 * len(table.count) if D > 1 else min(2 * len(table.count), (A + 1) * kinds)
+    listed = (np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most))
+    first = np.zeros((D, A + 2), dtype=np.int64)
+    totals = Totals(np.zeros((D, A, N)), np.zeros((D, A)), np.zeros((D, A)), first, *listed)
+    pool.run(borrowing.add_up, D, table, grid, move, kinds, room, totals, grain=64, threads=threads)
+    return _Ready(table, grid, totals, counts.visits.reshape(D, S, A).astype(np.float64))
+
+
+def _moves(positions: Positions | None, table: Table) -> tuple[Any, int]:
+    """Number the different moves that were seen: that of each non-zero, and how many there are."""
+    if positions is None:
+        return np.zeros(len(table.count), dtype=np.int32), 1
+    S, N, A = table.states, table.outcomes, table.actions
+    if max(CHUNK, len(table.count)) >= S * N:
+        state, outcome = np.indices((S, N), sparse=True)
+        kinds, number = np.unique(move_keys(positions, state, outcome), return_inverse=True)
+        _, state, _ = places(table)
+        return number.reshape(S, N).astype(np.int32)[state, table.outcome], len(kinds)
+    seen = np.empty(0, dtype=np.int64)
+    parts = [(i, min(i + CHUNK, len(table.count))) for i in range(0, len(table.count), CHUNK)]
+
+    def keys(first: int, last: int) -> Integers:
+        line = np.searchsorted(table.pointer, np.arange(first, last), side="right") - 1
+        return move_keys(positions, line // A, table.outcome[first:last])
+
+    for part in parts:
+        seen = np.union1d(seen, keys(*part))
+    move = np.empty(len(table.count), dtype=np.int32)
+    for first, last in parts:
+        move[first:last] = np.searchsorted(seen, keys(first, last))
+    return move, len(seen)
+
+
+def _known(counts: Counts, table: Table, expert: Any) -> Floats:
+    """Chances that an expert's rows give to each non-zero, ``(nonzeros, 0 or 1)``."""
+    if expert is None:
+        return np.empty((len(table.count), 0))
+    said = chances(targets.expert(expert, counts), counts.batch, *places(table), table.outcome)
+    return (EXPERT * said + (1 - EXPERT) / counts.n_outcomes)[:, None]
+
+
+def _learn_large(
+    table: Table, grid: Lattice, totals: Totals, known: Floats, share: Floats, judged: Floats, threads: int | None
+) -> None:
+    """Find the shares of one large data set: from some of its blocks, and then judge them all."""
+    A, taken = table.actions, share.shape[2] - known.shape[1]
+    low = np.arange(0, table.states, BLOCK)
+    first, last = table.pointer[low * A], table.pointer[np.minimum(low + BLOCK, table.states) * A]
+    some = low[:: max(1, len(table.count) // ENOUGH)] // BLOCK
+    sizes = (last - first)[some]
+    starts, n = np.cumsum(sizes) - sizes, int(sizes.sum())
+    q, action, visits = np.empty((n, share.shape[2])), np.empty(n, dtype=np.int64), np.empty(n)
+    nothing = np.empty(0, dtype=np.int64), np.empty(0)
+    parts = (table, grid, totals, share[0, :, :taken])
+    pool.run(
+        mixing.judge_blocks, len(some), low[some], BLOCK, starts, *parts, False, q, action, visits, threads=threads
+    )
+    at = np.repeat(first[some] - starts, sizes) + np.arange(n)
+    q[:, taken:] = known[at]
+    mixing.mix(q, table.count[at], action, visits, table.outcomes, share[0])
+    parts = (table, grid, totals, share[0, :, :taken])
+    pool.run(mixing.judge_blocks, len(low), low, BLOCK, first, *parts, True, judged[:, None], *nothing, threads=threads)
+    if known.shape[1]:
+        judged += share[0, places(table)[2], -1] * known[:, 0]
+
+
+def _small(counts: Counts, ready: _Ready, share: Floats, threads: int | None) -> Rows:
+    """Write the rows of many small data sets."""
+    D, N = len(share), counts.n_outcomes
+    out = np.empty((D, counts.n_states, counts.n_actions, N))
+    pool.run(borrowing.write, D, *ready, share, out, grain=64, threads=threads)
+    return Rows.trusted(out[..., : counts.n_states].reshape(counts.transitions.shape))
+
+
+def _large(ready: _Ready, share: Floats) -> Operator:
+    """The rows of one large data set, applied and never written out."""
+    table, totals = ready.table, ready.totals
+    S, A, N = table.states, table.actions, table.outcomes
+    arrived = totals.arrived[0]  # (A, N)
+
+    def expect(values: Floats, policy: Integers | None) -> Floats:
+        worth = np.append(values, 0.0) if N > S else np.ascontiguousarray(values, dtype=np.float64)
+        shared = np.append(arrived @ worth, [(arrived @ worth).sum(), worth.sum() / N])
+        chosen = np.empty(0, dtype=np.int64) if policy is None else policy
+        out = np.empty((S, A if policy is None else 1))
+        pool.run(borrowing.expect, S, *ready, share, worth, shared, chosen, out, grain=BLOCK)
+        return out if policy is None else out[:, 0]
+
+    def chance(state: Integers, action: Integers, outcome: Integers) -> Floats:
+        out = np.empty(len(state))
+        pool.run(borrowing.chances, len(state), state, action, *ready, share, outcome, out, grain=BLOCK)
+        return out
+
+    longest = int(np.diff(table.pointer).max(initial=0))
+    added = 2 * longest * len(ready.grid.offsets) + A * longest + len(totals.often) + S.bit_length() + 8
+    return Operator((S, A, S), expect, chance, added)

@@ -1,0 +1,125 @@
+"""How much of each candidate the target is made of: shares that explain the rows, each pair's own left out.
+
+Rows are taken as drawn around a mix q = Σ πⱼqⱼ of the candidates, with a prior of magnitude M. A count c of an outcome
+then stands for e = Mq·(1/Mq + 1/(Mq + 1) + ... + 1/(Mq + c - 1)) independent draws from q (between 1 and c: the more
+M, the more of them), of which the share πⱼqⱼ/q goes to candidate j. Shares and M follow from these in turn (EM):
+
+    π  ∝ prior + Σ e πⱼqⱼ/q                 shares for all actions
+    πₐ ∝ FOLLOW · π + the same for one action   shares of its own, which follow those for all
+    M  = (1 + Σ e) / (1/N + Σ over pairs of 1/M + ... + 1/(M + visits - 1))
+
+The prior favors the uniform row. Twin: ``tests/naive.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from certeq.model.borrowing import judge
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+PRIOR, PRIOR_UNIFORM = 0.3, 1.0  # draws that each candidate, and the uniform row, are credited with before any data
+FOLLOW = 5.0  # draws by which the shares of an action follow those of all
+ROUNDS = 12
+FEW = 16
+
+
+@_compile
+def harmonic(x: float, c: float) -> float:
+    """1/x + 1/(x + 1) + ... + 1/(x + c - 1) for x > 0 and whole c."""
+    total, j = 0.0, 0.0
+    while j < min(c, FEW):
+        total += 1.0 / (x + j)
+        j += 1.0
+    return total + _digamma(x + c) - _digamma(x + FEW) if c > FEW else total
+
+
+@_compile
+def _digamma(x: float) -> float:
+    """The logarithmic derivative of Γ for x ≥ 16, to rounding."""
+    r = 1.0 / (x * x)
+    return math.log(x) - 0.5 / x - r * (1.0 / 12.0 - r * (1.0 / 120.0 - r * (1.0 / 252.0 - r / 240.0)))
+
+
+@_compile
+def mix(q: Any, count: Any, action: Any, visits: Any, outcomes: int, share: Any) -> None:
+    """Find the shares ``(A, J)`` from chances ``(n, J)`` of what was seen; see `judge` for the other columns."""
+    A, J = share.shape
+    M, gained, total = float(outcomes), np.empty((A, J)), np.empty(J)
+    prior = np.full(J, PRIOR)
+    prior[0] = PRIOR_UNIFORM
+    share[:] = prior / prior.sum()
+    for _ in range(ROUNDS):
+        gained[:] = 0.0
+        drawn, held = 1.0, 1.0 / outcomes
+        for i in range(len(count)):
+            mine, sofar = share[action[i]], gained[action[i]]
+            mean = 0.0
+            for j in range(J):
+                mean += mine[j] * q[i, j]
+            draws = M * harmonic(M * mean, count[i])  # e / q
+            drawn += draws * mean
+            for j in range(J):
+                sofar[j] += draws * mine[j] * q[i, j]
+            if visits[i] > 0:
+                held += harmonic(M, visits[i])
+        M = drawn / held
+        for j in range(J):
+            total[j] = prior[j] + gained[:, j].sum()
+        total /= total.sum()
+        for a in range(A):
+            share[a] = gained[a] + FOLLOW * total
+            share[a] /= share[a].sum()
+
+
+@_compile
+def learn(
+    start: int,
+    stop: int,
+    table: Any,
+    grid: Any,
+    totals: Any,
+    known: Any,  # (nonzeros, 0 or 1): chances that an expert's rows give to what was seen
+    share: Any,  # out (D, A, J)
+    judged: Any,  # out (nonzeros,): chances that the mix gives to what was seen, its pair's own rows left out
+) -> None:
+    """Find the shares of some data sets."""
+    S, A, J = table.states, table.actions, share.shape[2]
+    borrowed = J - known.shape[1]
+    for d in range(start, stop):
+        first, last = table.pointer[d * S * A], table.pointer[(d + 1) * S * A]
+        q, action, visits = np.empty((last - first, J)), np.empty(last - first, dtype=np.int64), np.empty(last - first)
+        judge(d, 0, S, table, grid, totals, share[d, :, :borrowed], False, q, action, visits)
+        if borrowed < J:
+            q[:, borrowed] = known[first:last, 0]
+        mix(q, table.count[first:last], action, visits, table.outcomes, share[d])
+        for i in range(last - first):
+            judged[first + i] = 0.0
+            for j in range(J):
+                judged[first + i] += share[d, action[i], j] * q[i, j]
+
+
+@_compile
+def judge_blocks(
+    start: int,
+    stop: int,
+    low: Any,  # (blocks,): first state of each block
+    size: int,
+    first: Any,  # (blocks,): where its answers begin
+    table: Any,
+    grid: Any,
+    totals: Any,
+    share: Any,  # (A, J)
+    mixed: bool,
+    out: Any,
+    action: Any,
+    visits: Any,
+) -> None:
+    """Judge some blocks of states of one large data set."""
+    for k in range(start, stop):
+        at, high = first[k], min(low[k] + size, table.states)
+        judge(0, low[k], high, table, grid, totals, share, mixed, out[at:], action[at:], visits[at:])
