@@ -42,11 +42,16 @@ def random_model(
 
 
 def random_counts(seed: Any, S: int, A: int, *, batch: tuple[int, ...] = (), ended: bool = False) -> Counts:
-    """Small counts: unvisited pairs, pairs visited once and pairs that look certain are all common."""
+    """Small counts: unvisited pairs, pairs visited once and pairs that look certain are all common.
+
+    Half of them have positions, on a line or in a plane, in any order and perhaps with gaps.
+    """
     rng = np.random.default_rng(seed)
     visits = rng.choice([0, 1, 2, 5, 20], size=(*batch, S, A))
     outcomes = rng.multinomial(visits, random_rows(rng, (*batch, S, A, S + ended)))
-    return Counts(outcomes[..., :S], outcomes[..., S] if ended else None)
+    place = rng.permutation(S + 1)[:S]
+    positions = [None, None, place, np.stack(np.divmod(place, 2), axis=1)][rng.integers(4)]
+    return Counts(outcomes[..., :S], outcomes[..., S] if ended else None, positions=positions)
 
 
 def models(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[Model]:
@@ -64,12 +69,13 @@ def counts(**given: st.SearchStrategy[Any]) -> st.SearchStrategy[Counts]:
 def as_sparse(counts: Counts) -> Counts:
     """The same counts of one data set as a CSR matrix."""
     S, A = counts.n_states, counts.n_actions
-    return Counts(sp.csr_array(counts.transitions.reshape(S * A, S)), counts.ended, A)
+    return Counts(sp.csr_array(counts.transitions.reshape(S * A, S)), counts.ended, A, counts.positions)
 
 
 def element(counts: Counts, index: tuple[int, ...]) -> Counts:
     """One data set of a batch."""
-    return Counts(counts.transitions[index], None if counts.ended is None else counts.ended[index])
+    ended = None if counts.ended is None else counts.ended[index]
+    return Counts(counts.transitions[index], ended, positions=counts.positions)
 
 
 def all_outcomes(counts: Counts) -> np.ndarray:

@@ -39,6 +39,7 @@ EXAMPLES = {  # settings of each regularizer, of which the laws draw; a value ma
         {"target": "marginal"},
         {"target": "state"},
     ],
+    "learned_target": [{}, {"expert": SHARED}, {"structures": ["action"], "odds": 1.0, "plain_odds": 1e-3}],
     "value_aware": [{}, {"target": SHARED}, {"iterations": st.integers(1, 3), "structures": ["pair"]}],
     "evidence_targets": [{}, {"compare": ["self_loop", "reachable"]}, {"odds": 1.0, "structures": ["action"]}],
 }
@@ -62,9 +63,8 @@ def settings_for(name):
 
 def fitted(settings, table):
     """The settings with a target of the right size."""
-    if settings.get("target") is not SHARED:
-        return settings
-    return settings | {"target": np.eye(table.n_states)[None, None, 0]}
+    shared = np.eye(table.n_states)[None, None, 0]
+    return {name: shared if value is SHARED else value for name, value in settings.items()}
 
 
 def closeness(name):
@@ -225,10 +225,12 @@ def test_renaming_states_and_actions_renames_the_plan(name, data, table, seed):
     rng = np.random.default_rng(seed)
     states, actions = rng.permutation(table.n_states), rng.permutation(table.n_actions)
     ended = None if table.ended is None else table.ended[states][:, actions]
-    renamed = Counts(table.transitions[states][:, actions][:, :, states], ended)
+    where = None if table.positions is None else table.positions.places[states]
+    renamed = Counts(table.transitions[states][:, actions][:, :, states], ended, positions=where)
     settings, other = fitted(settings, table), settings
-    if other.get("target") is SHARED:
-        other = settings | {"target": settings["target"][:, :, states]}
+    for expert in ("target", "expert"):
+        if other.get(expert) is SHARED:
+            other = settings | {expert: settings[expert][:, :, states]}
     reward = rewards_for(table, seed)
     one, two = (
         plan_of(table, name, settings, reward),

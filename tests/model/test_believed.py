@@ -1,12 +1,12 @@
 """What a pair borrows from others: compiled kernels against the literal twin, and the laws they obey."""
 
-import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive
 from certeq import Counts
 from certeq.data.positions import Positions
 from certeq.model.believed import borrow
