@@ -11,17 +11,18 @@ from certeq.base import threads as pool
 from certeq.base.arrays import Floats, Integers
 from certeq.data.counts import Counts
 from certeq.data.positions import Positions
-from certeq.model import borrowing, mixing, targets
-from certeq.model.borrowing import NAMES, PLACED, Totals
+from certeq.model import borrowing, lending, mixing, targets
+from certeq.model.borrowing import NAMES, PLACED, Moves, Totals
 from certeq.model.evidence import chances
 from certeq.model.kernel import Kernel, Mixture, Operator, Rows
-from certeq.model.lattice import Lattice, lattice, move_keys
+from certeq.model.lattice import Lattice, lattice, look_ahead, move_keys
 from certeq.model.nonzeros import Table, places, table_of
 
 EXPERT = 0.9  # of an expert's rows; the rest is uniform
 BLOCK = 1024  # states of a large data set that are judged together
 ENOUGH = 400_000  # non-zeros to learn shares from: of a larger data set, an even selection of its blocks is used
 CHUNK = 1_000_000  # non-zeros whose moves are numbered together
+MOST_LANDINGS = 2_000_000  # in a table of where each move leads from each state
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Borrowed:
 class _Ready(NamedTuple):
     table: Table
     grid: Lattice
+    moves: Moves
     totals: Totals
     visits: Floats  # (D, S, A)
 
@@ -48,13 +50,14 @@ def borrow(counts: Counts, *, expert: Any = None, threads: int | None = None) ->
     table, D = ready.table, int(np.prod(counts.batch))
     names = NAMES + (() if counts.positions is None else PLACED) + (() if expert is None else ("expert",))
     known = _known(counts, table, expert)
-    share, judged = np.zeros((D, counts.n_actions, len(names))), np.empty(len(table.count))
-    parts = (ready.table, ready.grid, ready.totals)
+    taken, judged = len(names) - known.shape[1], np.empty(len(table.count))
+    padded = np.zeros((D, counts.n_actions, -(-len(names) // 4) * 4))
+    parts = ready[:4]
     if counts.sparse:
-        _learn_large(*parts, known, share, judged, threads)
+        _learn_large(*parts, known, taken, padded, judged, threads)
     else:
-        pool.run(mixing.learn, D, *parts, known, share, judged, grain=64, threads=threads)
-    taken = len(names) - known.shape[1]
+        pool.run(mixing.learn, D, *parts, known, taken, padded, judged, grain=64, threads=threads)
+    share = padded[..., : len(names)]
     ours = share[..., :taken] / share[..., :taken].sum(axis=-1, keepdims=True)
     rows: Kernel = _large(ready, ours) if counts.sparse else _small(counts, ready, ours, threads)
     whole = share.reshape(*counts.batch, *share.shape[1:])
@@ -69,40 +72,56 @@ def _prepare(counts: Counts, threads: int | None) -> _Ready:
     table, S, A = table_of(counts), counts.n_states, counts.n_actions
     D, N = int(np.prod(counts.batch)), counts.n_outcomes
     grid = lattice(counts.positions, S)
-    move, kinds = _moves(counts.positions, table)
+    moves = _moves(counts.positions, table, grid)
     begin = table.pointer[:: S * A]
     room = 2 * begin[:-1]
-    most = 2 * len(table.count) if D > 1 else min(2 * len(table.count), (A + 1) * kinds)
-    listed = (np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most))
+    most = 2 * len(table.count) if D > 1 else min(2 * len(table.count), (A + 1) * len(moves.source))
     first = np.zeros((D, A + 2), dtype=np.int64)
-    totals = Totals(np.zeros((D, A, N)), np.zeros((D, A)), np.zeros((D, A)), first, *listed)
-    pool.run(borrowing.add_up, D, table, grid, move, kinds, room, totals, grain=64, threads=threads)
-    return _Ready(table, grid, totals, counts.visits.reshape(D, S, A).astype(np.float64))
+    totals = Totals(
+        np.zeros((D, A, N)), np.zeros((D, A)), np.zeros((D, A)), first, np.empty(most, np.int32), np.empty(most)
+    )
+    pool.run(borrowing.add_up, D, table, grid, moves, room, totals, grain=64, threads=threads)
+    return _Ready(table, grid, moves, totals, counts.visits.reshape(D, S, A).astype(np.float64))
 
 
-def _moves(positions: Positions | None, table: Table) -> tuple[Any, int]:
-    """Number the different moves that were seen: that of each non-zero, and how many there are."""
+def _moves(positions: Positions | None, table: Table, grid: Lattice) -> Moves:
+    """Number the different moves."""
+    S, N = table.states, table.outcomes
     if positions is None:
-        return np.zeros(len(table.count), dtype=np.int32), 1
-    S, N, A = table.states, table.outcomes, table.actions
+        nobody = np.zeros(1, dtype=np.int64)
+        return Moves(np.zeros(len(table.count), dtype=np.int32), nobody, nobody, np.zeros((S, 1), dtype=np.int32))
     if max(CHUNK, len(table.count)) >= S * N:
         state, outcome = np.indices((S, N), sparse=True)
-        kinds, number = np.unique(move_keys(positions, state, outcome), return_inverse=True)
-        _, state, _ = places(table)
-        return number.reshape(S, N).astype(np.int32)[state, table.outcome], len(kinds)
-    seen = np.empty(0, dtype=np.int64)
-    parts = [(i, min(i + CHUNK, len(table.count))) for i in range(0, len(table.count), CHUNK)]
+        _, at, index = np.unique(move_keys(positions, state, outcome), return_index=True, return_inverse=True)
+        number = index.reshape(S, N).astype(np.int32)[places(table)[1], table.outcome]
+        source, outcome = np.divmod(at, N)
+    else:
+        number, source, outcome = _moves_seen(positions, table)
+    lands = np.empty((S, len(source) if S * len(source) <= MOST_LANDINGS else 0), dtype=np.int32)
+    if lands.shape[1]:
+        for s in range(S):
+            look_ahead(grid, s, source, outcome, lands[s])
+    return Moves(number, source, outcome, lands)
 
-    def keys(first: int, last: int) -> Integers:
-        line = np.searchsorted(table.pointer, np.arange(first, last), side="right") - 1
-        return move_keys(positions, line // A, table.outcome[first:last])
 
+def _moves_seen(positions: Positions, table: Table) -> tuple[Any, Integers, Integers]:
+    """Number only those moves that occur, some non-zeros at a time: number of each, and an example of each."""
+    A, n = table.actions, len(table.count)
+    parts = [(i, min(i + CHUNK, n)) for i in range(0, n, CHUNK)]
+
+    def keys(low: int, high: int) -> Integers:
+        line = np.searchsorted(table.pointer, np.arange(low, high), side="right") - 1
+        return move_keys(positions, line // A, table.outcome[low:high])
+
+    seen, at = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     for part in parts:
-        seen = np.union1d(seen, keys(*part))
-    move = np.empty(len(table.count), dtype=np.int32)
-    for first, last in parts:
-        move[first:last] = np.searchsorted(seen, keys(first, last))
-    return move, len(seen)
+        seen, place = np.unique(np.append(seen, keys(*part)), return_index=True)
+        at = np.append(at, np.arange(*part))[place]
+    number = np.empty(n, dtype=np.int32)
+    for low, high in parts:
+        number[low:high] = np.searchsorted(seen, keys(low, high))
+    source = (np.searchsorted(table.pointer, at, side="right") - 1) // A
+    return number, source, table.outcome[at].astype(np.int64)
 
 
 def _known(counts: Counts, table: Table, expert: Any) -> Floats:
@@ -114,35 +133,43 @@ def _known(counts: Counts, table: Table, expert: Any) -> Floats:
 
 
 def _learn_large(
-    table: Table, grid: Lattice, totals: Totals, known: Floats, share: Floats, judged: Floats, threads: int | None
+    table: Table,
+    grid: Lattice,
+    moves: Moves,
+    totals: Totals,
+    known: Floats,
+    taken: int,
+    share: Floats,
+    judged: Floats,
+    threads: int | None,
 ) -> None:
     """Find the shares of one large data set: from some of its blocks, and then judge them all."""
-    A, taken = table.actions, share.shape[2] - known.shape[1]
+    A = table.actions
     low = np.arange(0, table.states, BLOCK)
     first, last = table.pointer[low * A], table.pointer[np.minimum(low + BLOCK, table.states) * A]
     some = low[:: max(1, len(table.count) // ENOUGH)] // BLOCK
     sizes = (last - first)[some]
     starts, n = np.cumsum(sizes) - sizes, int(sizes.sum())
-    q, action, visits = np.empty((n, share.shape[2])), np.empty(n, dtype=np.int64), np.empty(n)
+    q, action, visits = np.zeros((n, share.shape[2])), np.empty(n, dtype=np.int64), np.empty(n)
     nothing = np.empty(0, dtype=np.int64), np.empty(0)
-    parts = (table, grid, totals, share[0, :, :taken])
+    parts = (table, grid, moves, totals, share[0, :, :taken])
     pool.run(
         mixing.judge_blocks, len(some), low[some], BLOCK, starts, *parts, False, q, action, visits, threads=threads
     )
     at = np.repeat(first[some] - starts, sizes) + np.arange(n)
-    q[:, taken:] = known[at]
+    q[:, taken : taken + known.shape[1]] = known[at]
     mixing.mix(q, table.count[at], action, visits, table.outcomes, share[0])
-    parts = (table, grid, totals, share[0, :, :taken])
+    parts = (table, grid, moves, totals, share[0, :, :taken])
     pool.run(mixing.judge_blocks, len(low), low, BLOCK, first, *parts, True, judged[:, None], *nothing, threads=threads)
     if known.shape[1]:
-        judged += share[0, places(table)[2], -1] * known[:, 0]
+        judged += share[0, places(table)[2], taken] * known[:, 0]
 
 
 def _small(counts: Counts, ready: _Ready, share: Floats, threads: int | None) -> Rows:
     """Write the rows of many small data sets."""
     D, N = len(share), counts.n_outcomes
     out = np.empty((D, counts.n_states, counts.n_actions, N))
-    pool.run(borrowing.write, D, *ready, share, out, grain=64, threads=threads)
+    pool.run(lending.write, D, *ready, share, out, grain=64, threads=threads)
     return Rows.trusted(out[..., : counts.n_states].reshape(counts.transitions.shape))
 
 
@@ -157,12 +184,12 @@ def _large(ready: _Ready, share: Floats) -> Operator:
         shared = np.append(arrived @ worth, [(arrived @ worth).sum(), worth.sum() / N])
         chosen = np.empty(0, dtype=np.int64) if policy is None else policy
         out = np.empty((S, A if policy is None else 1))
-        pool.run(borrowing.expect, S, *ready, share, worth, shared, chosen, out, grain=BLOCK)
+        pool.run(lending.expect, S, *ready, share, worth, shared, chosen, out, grain=BLOCK)
         return out if policy is None else out[:, 0]
 
     def chance(state: Integers, action: Integers, outcome: Integers) -> Floats:
         out = np.empty(len(state))
-        pool.run(borrowing.chances, len(state), state, action, *ready, share, outcome, out, grain=BLOCK)
+        pool.run(lending.chances, len(state), state, action, outcome, *ready, share, out, grain=BLOCK)
         return out
 
     longest = int(np.diff(table.pointer).max(initial=0))

@@ -46,27 +46,57 @@ def _digamma(x: float) -> float:
 
 
 @_compile
+def _mean(share: Any, q: Any) -> float:
+    """Σ πⱼqⱼ in four sums, an order that is written out and quick; the lengths are multiples of four."""
+    one, two, three, four = 0.0, 0.0, 0.0, 0.0
+    for j in range(0, len(share), 4):
+        one += share[j] * q[j]
+        two += share[j + 1] * q[j + 1]
+        three += share[j + 2] * q[j + 2]
+        four += share[j + 3] * q[j + 3]
+    return (one + two) + (three + four)
+
+
+@_compile
+def _tails(visits: Any, tail: Any) -> None:
+    """How many pairs have more than i visits, for small i."""
+    tail[:] = 0.0
+    for i in range(len(visits)):
+        if visits[i] > 0:
+            tail[int(min(visits[i], len(tail))) - 1] += 1.0
+    for i in range(len(tail) - 2, -1, -1):
+        tail[i] += tail[i + 1]
+
+
+@_compile
 def mix(q: Any, count: Any, action: Any, visits: Any, outcomes: int, share: Any) -> None:
-    """Find the shares ``(A, J)`` from chances ``(n, J)`` of what was seen; see `judge` for the other columns."""
+    """Find the shares ``(A, J)`` from chances ``(n, J)`` of what was seen; see `judge` for the other columns.
+
+    Columns of zeros are no candidates, and have no share; J is a multiple of four.
+    """
     A, J = share.shape
-    M, gained, total = float(outcomes), np.empty((A, J)), np.empty(J)
+    M, gained, total, tail = float(outcomes), np.empty((A, J)), np.empty(J), np.empty(64)
     prior = np.full(J, PRIOR)
     prior[0] = PRIOR_UNIFORM
+    for j in range(J):
+        if len(count) and q[0, j] == 0.0:
+            prior[j] = 0.0
     share[:] = prior / prior.sum()
+    _tails(visits, tail)
     for _ in range(ROUNDS):
         gained[:] = 0.0
         drawn, held = 1.0, 1.0 / outcomes
         for i in range(len(count)):
-            mine, sofar = share[action[i]], gained[action[i]]
-            mean = 0.0
-            for j in range(J):
-                mean += mine[j] * q[i, j]
-            draws = M * harmonic(M * mean, count[i])  # e / q
+            mine, sofar, row = share[action[i]], gained[action[i]], q[i]
+            mean = _mean(mine, row)
+            draws = 1.0 / mean if count[i] == 1.0 else M * harmonic(M * mean, count[i])  # e / q
             drawn += draws * mean
             for j in range(J):
-                sofar[j] += draws * mine[j] * q[i, j]
-            if visits[i] > 0:
-                held += harmonic(M, visits[i])
+                sofar[j] += draws * mine[j] * row[j]
+            if visits[i] > len(tail):
+                held += harmonic(M + len(tail), visits[i] - len(tail))
+        for i in range(len(tail)):
+            held += tail[i] / (M + i)
         M = drawn / held
         for j in range(J):
             total[j] = prior[j] + gained[:, j].sum()
@@ -82,25 +112,24 @@ def learn(
     stop: int,
     table: Any,
     grid: Any,
+    moves: Any,
     totals: Any,
     known: Any,  # (nonzeros, 0 or 1): chances that an expert's rows give to what was seen
-    share: Any,  # out (D, A, J)
+    borrowed: int,  # candidates without the expert
+    share: Any,  # out (D, A, J): theirs, then the expert's, then zeros up to a multiple of four
     judged: Any,  # out (nonzeros,): chances that the mix gives to what was seen, its pair's own rows left out
 ) -> None:
     """Find the shares of some data sets."""
     S, A, J = table.states, table.actions, share.shape[2]
-    borrowed = J - known.shape[1]
     for d in range(start, stop):
         first, last = table.pointer[d * S * A], table.pointer[(d + 1) * S * A]
-        q, action, visits = np.empty((last - first, J)), np.empty(last - first, dtype=np.int64), np.empty(last - first)
-        judge(d, 0, S, table, grid, totals, share[d, :, :borrowed], False, q, action, visits)
-        if borrowed < J:
+        q, action, visits = np.zeros((last - first, J)), np.empty(last - first, dtype=np.int64), np.empty(last - first)
+        judge(d, 0, S, table, grid, moves, totals, share[d, :, :borrowed], False, q, action, visits)
+        if known.shape[1]:
             q[:, borrowed] = known[first:last, 0]
         mix(q, table.count[first:last], action, visits, table.outcomes, share[d])
         for i in range(last - first):
-            judged[first + i] = 0.0
-            for j in range(J):
-                judged[first + i] += share[d, action[i], j] * q[i, j]
+            judged[first + i] = _mean(share[d, action[i]], q[i])
 
 
 @_compile
@@ -112,6 +141,7 @@ def judge_blocks(
     first: Any,  # (blocks,): where its answers begin
     table: Any,
     grid: Any,
+    moves: Any,
     totals: Any,
     share: Any,  # (A, J)
     mixed: bool,
@@ -122,4 +152,4 @@ def judge_blocks(
     """Judge some blocks of states of one large data set."""
     for k in range(start, stop):
         at, high = first[k], min(low[k] + size, table.states)
-        judge(0, low[k], high, table, grid, totals, share, mixed, out[at:], action[at:], visits[at:])
+        judge(0, low[k], high, table, grid, moves, totals, share, mixed, out[at:], action[at:], visits[at:])

@@ -19,7 +19,6 @@ UNKNOWN = -1  # the code of a value that has none
 TYPES: dict[Kind, set[type]]
 TYPES = {"text": {str}, "date": {str}, "integer": {int}, "boolean": {bool}, "float": {int, float}}
 SCATTERED = 4  # times as many places as whole numbers: beyond, their order is all that counts
-LARGEST = sys.float_info.max  # whole numbers beyond it are no floats
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,212 @@
+"""Targets for planning: the candidates of each pair mixed by their shares, its own rows in.
+
+The mix is a weighted sum of rows of other pairs. Its weights follow from the shares from the nearest candidate on: what
+a candidate leaves to the next is added to the next one's own share. See `certeq.model.borrowing` for the candidates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from certeq.model.borrowing import (
+    ACTION,
+    ACTION_MOVES,
+    ARRIVALS,
+    MOVES,
+    NEAR,
+    NEAR_MOVES,
+    STATE,
+    STAY,
+    STAYS,
+    UNIFORM,
+    WIDER,
+    WIDER_MOVES,
+)
+from certeq.model.lattice import look_ahead, neighbors
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_compile
+def _looked_on(share: float, rows: float) -> float:
+    """Weight of each row of a candidate that has so many, and also what is left for the one it looks on at."""
+    return share / (rows + 1.0)
+
+
+@_compile
+def lend(
+    table: Any,
+    moves: Any,
+    totals: Any,
+    visits: Any,  # (D, S, A)
+    d: int,
+    s: int,
+    a: int,
+    placed: bool,
+    share: Any,  # (J,): of the candidates, for this action
+    around: Any,  # neighbors of s
+    found: int,
+    close: int,
+    here: Any,  # (moves,): where each move leads from s
+    values: Any,  # (N,): what outcomes are worth
+    row: Any,  # out (N,) where ``written``: the row itself, without its shared parts
+    written: bool,
+) -> Any:
+    """Mix the candidates of a pair: the expected value, and the weights of the shared parts.
+
+    Those are: of each move made from s, of each arrival of the action, of each arrival, and of the uniform row. The
+    value and the row are without them.
+    """
+    S, A = table.states, table.actions
+    pointer, outcome, count, number = table.pointer, table.outcome, table.count, moves.number
+    line = (d * S + s) * A
+    J, own, worth = len(share), visits[d, s, a], 0.0
+    uniform, by_action, mine, moves4 = share[UNIFORM] + (1.0 - STAYS) * share[STAY], share[ACTION], 0.0, 0.0
+    if J > MOVES and not placed:
+        uniform += share[MOVES] + share[ACTION_MOVES] + share[WIDER_MOVES] + share[NEAR_MOVES]
+        by_action += share[WIDER] + share[NEAR]
+    elif J > MOVES:
+        near = wider = own
+        for k in range(found):
+            wider += visits[d, around[k], a]
+            near += visits[d, around[k], a] if k < close else 0.0
+        moves1 = _looked_on(share[NEAR_MOVES], near)
+        moves2 = _looked_on(share[WIDER_MOVES] + moves1, wider)
+        moves3 = _looked_on(share[ACTION_MOVES] + moves2, totals.moved[d, a])
+        moves4 = _looked_on(share[MOVES] + moves3, totals.moved[d].sum())
+        rows1 = _looked_on(share[NEAR], near)
+        rows2 = _looked_on(share[WIDER] + rows1, wider)
+        uniform, by_action, mine = uniform + moves4, by_action + rows2, moves1 + moves2 + rows1 + rows2
+        for k in range(found):
+            moving, staying = (moves2 + moves1, rows2 + rows1) if k < close else (moves2, rows2)
+            other = (d * S + around[k]) * A + a
+            for i in range(pointer[other], pointer[other + 1]):
+                to, n, c = here[number[i]], outcome[i], count[i]
+                if written:
+                    row[to] += moving * c
+                    row[n] += staying * c
+                else:
+                    worth += c * (moving * values[to] + staying * values[n])
+        for k in range(totals.first[d, a], totals.first[d, a + 1]):
+            to, much = here[totals.move[k]], moves3 * totals.often[k]
+            if written:
+                row[to] += much
+            else:
+                worth += much * values[to]
+    by_action = _looked_on(by_action, totals.tried[d, a])
+    by_state = _looked_on(share[STATE], visits[d, s].sum())
+    arrivals = _looked_on(share[ARRIVALS] + by_action + by_state, totals.tried[d].sum())
+    for b in range(A):
+        weight = by_state + (mine if b == a else 0.0)
+        for i in range(pointer[line + b], pointer[line + b + 1]):
+            if written:
+                row[outcome[i]] += weight * count[i]
+            else:
+                worth += weight * count[i] * values[outcome[i]]
+    if written:
+        row[s] += STAYS * share[STAY]
+    else:
+        worth += STAYS * share[STAY] * values[s]
+    return worth, moves4, by_action, arrivals, uniform + arrivals
+
+
+@_compile
+def write(
+    start: int, stop: int, table: Any, grid: Any, moves: Any, totals: Any, visits: Any, share: Any, out: Any
+) -> None:
+    """Write the mixed rows of all pairs of some data sets, ``out`` (D, S, A, N); ``share`` is (D, A, J)."""
+    S, A, N = table.states, table.actions, table.outcomes
+    values, general, around = np.zeros(N), np.zeros(N), np.empty(max(len(grid.offsets), 1), dtype=np.int64)
+    here = np.empty(len(moves.source), dtype=np.int32)
+    for d in range(start, stop):
+        arrived = totals.arrived[d].sum(axis=0)
+        for s in range(S):
+            found, close = neighbors(grid, s, around)
+            if moves.lands.shape[1]:
+                here = moves.lands[s]
+            else:
+                look_ahead(grid, s, moves.source, moves.outcome, here)
+            general[:] = 0.0
+            if grid.placed[s]:
+                for k in range(totals.first[d, A], totals.first[d, A + 1]):
+                    general[here[totals.move[k]]] += totals.often[k]
+            for a in range(A):
+                row = out[d, s, a]
+                row[:] = 0.0
+                _, mean, by_action, arrivals, uniform = lend(
+                    table, moves, totals, visits, d, s, a, grid.placed[s], share[d, a], around, found, close, here,
+                    values, row, True,
+                )  # fmt: skip
+                for n in range(N):
+                    shared = by_action * totals.arrived[d, a, n] + arrivals * arrived[n] + uniform / N
+                    row[n] += mean * general[n] + shared
+
+
+@_compile
+def _worth_of_moves(placed: bool, totals: Any, here: Any, values: Any) -> float:
+    """What all moves of one data set, made from a state, are worth."""
+    worth, A = 0.0, totals.first.shape[1] - 2
+    if placed:
+        for k in range(totals.first[0, A], totals.first[0, A + 1]):
+            worth += totals.often[k] * values[here[totals.move[k]]]
+    return worth
+
+
+@_compile
+def chances(
+    start: int, stop: int, state: Any, action: Any, outcome: Any, table: Any, grid: Any, moves: Any, totals: Any,
+    visits: Any, share: Any, out: Any,
+) -> None:  # fmt: skip
+    """Chances of some outcomes of some pairs of one data set: ``out[i]`` of ``outcome[i]`` after the i-th pair."""
+    N = table.outcomes
+    values, row, around = np.zeros(N), np.zeros(1), np.empty(max(len(grid.offsets), 1), dtype=np.int64)
+    here = np.empty(len(moves.source), dtype=np.int32)
+    arrived = totals.arrived[0].sum(axis=0)
+    for i in range(start, stop):
+        s, a, n = state[i], action[i], outcome[i]
+        found, close = neighbors(grid, s, around)
+        look_ahead(grid, s, moves.source, moves.outcome, here)
+        values[n] = 1.0
+        worth, mean, by_action, arrivals, uniform = lend(
+            table, moves, totals, visits, 0, s, a, grid.placed[s], share[0, a], around, found, close, here, values,
+            row, False,
+        )  # fmt: skip
+        worth += mean * _worth_of_moves(grid.placed[s], totals, here, values)
+        values[n] = 0.0
+        out[i] = worth + by_action * totals.arrived[0, a, n] + arrivals * arrived[n] + uniform / N
+
+
+@_compile
+def expect(
+    start: int,
+    stop: int,
+    table: Any,
+    grid: Any,
+    moves: Any,
+    totals: Any,
+    visits: Any,
+    share: Any,
+    values: Any,  # (N,)
+    shared: Any,  # (A + 2,): what the arrivals of each action are worth, those of all, and the uniform row
+    policy: Any,  # (S,): only these actions; or (0,): all
+    out: Any,  # out (S, A) or (S, 1)
+) -> None:
+    """Expected values of the pairs of some states of one data set."""
+    A = table.actions
+    row, around = np.zeros(1), np.empty(max(len(grid.offsets), 1), dtype=np.int64)
+    here = np.empty(len(moves.source), dtype=np.int32)
+    for s in range(start, stop):
+        found, close = neighbors(grid, s, around)
+        look_ahead(grid, s, moves.source, moves.outcome, here)
+        general = _worth_of_moves(grid.placed[s], totals, here, values)
+        for k in range(out.shape[1]):
+            a = policy[s] if len(policy) else k
+            worth, mean, by_action, arrivals, uniform = lend(
+                table, moves, totals, visits, 0, s, a, grid.placed[s], share[0, a], around, found, close, here, values,
+                row, False,
+            )  # fmt: skip
+            worth += mean * general + by_action * shared[a]
+            out[s, k] = worth + arrivals * shared[A] + uniform * shared[A + 1]
