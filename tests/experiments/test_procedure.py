@@ -10,11 +10,12 @@ from certeq import evaluate, sampling, tally
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts
 from certeq.experiments import procedure
+from certeq.experiments.figures.study import METHODS
 from certeq.experiments.procedure import method
 from certeq.experiments.shards import seed_of
 from certeq.model.kernel import Rows
 from certeq.model.mdp import MDP
-from certeq.worlds import ENVIRONMENTS, random_chain, stay_or_leave
+from certeq.worlds import ENVIRONMENTS, loop, random_chain, stay_or_leave
 from certeq.worlds.tumor import tumor_bins, tumor_trials
 
 DATA_SETS, S, A = 12, 4, 2
@@ -41,8 +42,13 @@ def each_pair(function):
 
 
 def prior_mean(table, strength, target):
-    """Posterior means under a prior of magnitude ε / (1 - ε) times the mean visits; the target for an unseen pair."""
+    """Posterior means under a prior of magnitude ε / (1 - ε) times the mean visits; the target for an unseen pair.
+
+    A prior of no magnitude says nothing: then an unseen pair is uniform, as in the MLE.
+    """
     magnitude = strength / (1 - strength) * table.sum() / (S * A)
+    if strength == 0:
+        return naive.mle(table)
     return np.array(
         [
             [
@@ -103,6 +109,19 @@ WITHOUT_STRENGTH = {
 }
 
 
+def even_loss(T, R, gamma, model):
+    """Loss of the policy that takes each best action of a model equally often, by trying every policy."""
+    rows, reward, discount = model
+    best = naive.exact_value_of_policy(*model, naive.best_policy_by_enumeration(*model))
+    q = reward + discount * (rows @ best)
+    chance = np.isclose(q, q.max(axis=1, keepdims=True), rtol=0, atol=1e-9)
+    chance = chance / chance.sum(axis=1, keepdims=True)
+    followed = np.einsum("sa,san->sn", chance, T)[:, None]
+    earned = (chance * R).sum(axis=1, keepdims=True)
+    optimal = naive.exact_value_of_policy(T, R, gamma, naive.best_policy_by_enumeration(T, R, gamma))
+    return np.mean(optimal - naive.exact_value_of_policy(followed, earned, gamma, np.zeros(len(T), dtype=int)))
+
+
 @pytest.mark.parametrize("name", [*PRINTED, *WITHOUT_STRENGTH])
 def test_losses_are_those_of_the_printed_loops(truth, counts, name):
     chosen, printed = (PRINTED | WITHOUT_STRENGTH)[name]
@@ -116,10 +135,46 @@ def test_losses_are_those_of_the_printed_loops(truth, counts, name):
         T, R = truth.transition.array[d], truth.reward[d]
         for strength in grid:
             model = printed(counts.transitions[d], T, R, truth.discount, strength)
-            policy = naive.best_policy_by_enumeration(*model)
-            expected.append(naive.loss(T, R, truth.discount, policy))
+            expected.append(even_loss(T, R, truth.discount, model))
     np.testing.assert_allclose(columns["loss"], expected, atol=1e-8)
     assert max(expected) > 0.01  # there was something to lose
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_at_strength_zero_every_method_is_the_mle(truth, counts, name):
+    plain = procedure.losses(truth, counts, {"none": method("none")})["loss"]
+    found = procedure.losses(truth, counts, {name: PRINTED[name][0]}, (0.0, 0.3))["loss"].reshape(-1, 2)
+    np.testing.assert_array_equal(found[:, 0], plain)
+    assert (found[:, 1] != plain).any()
+
+
+def test_a_tie_is_valued_as_the_policy_that_takes_each_best_action_equally_often():
+    """Loop with a handful of rows: most pairs were never tried, and their actions look the same."""
+    truth = loop()
+    counts = procedure.draw_counts(truth, {"kind": "tuples", "size": 12}, 15, 3)
+    spread = Counts(counts.transitions[:, None])
+    tied = procedure.policies(truth, spread, method("none"), np.array([np.nan]))
+    assert (tied == 0.5).any()
+    found = procedure.losses(truth, counts, {"none": method("none")})["loss"]
+    T, R, gamma = truth.transition.array, truth.reward, truth.discount
+    expected = [even_loss(T, R, gamma, (naive.mle(table), R, gamma)) for table in counts.transitions]
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+    first = [naive.loss(T, R, gamma, tied[d, 0].argmax(axis=-1)) for d in range(15)]  # what the first action costs
+    assert not np.allclose(first, found)
+
+
+@pytest.mark.parametrize("world", ["river_swim", "loop", "stay_or_leave"])
+def test_the_names_of_actions_and_states_decide_nothing(world):
+    """The same rows under other names lose the same, with every method of the study."""
+    truth = procedure.draw_truth(world, {}, 20, 1)
+    counts = procedure.draw_counts(truth, {"kind": "trajectories", "episodes": 2, "length": 19}, 20, 2)
+    random = np.random.default_rng(3)
+    s, a = random.permutation(truth.n_states), np.arange(truth.n_actions)[::-1]
+    rows = truth.transition.array[np.ix_(s, a, s)]
+    other = MDP(Rows(rows), truth.reward[np.ix_(s, a)], truth.discount)
+    again = Counts(counts.transitions[:, s][:, :, a][..., s])
+    here, there = (procedure.losses(*given, METHODS)["loss"] for given in ((truth, counts), (other, again)))
+    np.testing.assert_allclose(there, here, rtol=1e-7, atol=1e-9)
 
 
 def test_a_start_weights_the_states(truth, counts):
@@ -175,7 +230,8 @@ def test_values_are_those_of_the_public_evaluation():
     random = np.random.default_rng(8)
     each = MDP(Rows(random.dirichlet(np.full(40, 0.05), size=(5, 40, 2))), random.random((5, 40, 2)), 0.97)
     for truth, D in ((chains()[0], 40), (medium()[0], 9), (each, 5)):
-        policy = np.random.default_rng(7).integers(0, 2, (D, 3, truth.n_states))
+        policy = np.random.default_rng(7).dirichlet([0.5, 0.5], size=(D, 3, truth.n_states))
+        policy[:, 1] = policy[:, 1].round()  # a deterministic one
         policy[:, 2] = policy[:, 0]
         found = procedure.values(truth, policy)
         rows = np.broadcast_to(truth.transition.array, (D, *truth.transition.array.shape[-3:]))

@@ -30,8 +30,9 @@ def test_the_curve_adds_up_to_what_the_agents_earned():
     columns = figure.work(cell, 3)
     assert cell["environment"] == "loop"
     random = np.random.default_rng(3)
+    worlds = figure.renamed(loop(), cell["data_sets"], random)
     seed = int(random.integers(2**63))
-    lived = q_learning(loop(), replications=cell["data_sets"], rng=seed, **cell["life"])
+    lived = q_learning(worlds, replications=cell["data_sets"], rng=seed, **cell["life"])
     earned = columns["reward"].reshape(cell["data_sets"], -1).sum(axis=1) * 5
     np.testing.assert_allclose(earned, lived.reward)
 
@@ -41,6 +42,17 @@ def test_all_methods_meet_the_same_worlds(table):
     chain = [figure.curves_of(table, "random chain", name).mean(axis=1) for name in figure.METHODS]
     others = [np.corrcoef(chain[0], other)[0, 1] for other in chain[1:]]
     assert min(others) > 0.5
+
+
+def test_each_agent_meets_the_same_actions_in_an_order_of_its_own():
+    world, agents = loop(), 200
+    met = figure.renamed(world, agents, np.random.default_rng(0))
+    swapped = met.transition.array[:, 0, 0].argmax(axis=-1) == 5  # "b" leads to state 5, and comes first
+    assert 60 < swapped.sum() < 140
+    for flip in (False, True):
+        order = [1, 0] if flip else [0, 1]
+        rows = met.transition.array[swapped == flip]
+        np.testing.assert_array_equal(rows, np.broadcast_to(world.transition.array[:, order], rows.shape))
 
 
 def test_verdicts_follow_the_table(table):

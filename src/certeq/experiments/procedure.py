@@ -4,6 +4,10 @@ Everything is batched: all data sets of a chunk times all strengths go through t
 one line for each (data set, method, strength); methods without a strength have NaN there. Because every method sees
 the same data sets, differences between methods can be taken pair by pair.
 
+Names decide nothing: where a plan has several best actions, what is valued is the policy that takes each of them
+equally often. (The code published with the paper's follow-up takes the first, which in River Swim and Loop is the wrong
+one.) At strength 0 nothing is regularized, so there every method is the MLE, with uniform rows for pairs without data.
+
 Plans and values always come from the compiled code, one data set after the other, whatever the size of a chunk: the
 losses of some data sets are, to the last bit, what they are among many others, and on any number of threads. (The
 public ``evaluate`` solves large models by LAPACK, whose last digits depend on its threads, and which is slower here.)
@@ -17,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers, Rng, generator
+from certeq.base.arrays import Booleans, Floats, Rng, generator
 from certeq.base.errors import InputError, unknown
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts, tally
@@ -36,6 +40,7 @@ from certeq.worlds.tumor import tumor_bins, tumor_trials
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # the authors' x axis
 ENGINE = "numba"  # always the same, so that results do not depend on the size of a chunk
 TOLERANCE = 1e-9  # of values, relative to the largest: small models are solved better than that, larger ones to it
+ROOM = 8_000_000  # numbers in the rows that are written out at once to value policies
 
 
 @dataclass(frozen=True)
@@ -141,17 +146,34 @@ def estimated_rewards(truth: MDP, counts: Counts, noise: float, rng: Rng) -> Flo
     return np.asarray(np.where(visits > 0, seen, state))
 
 
-def policies(truth: MDP, counts: Counts, chosen: Method, grid: Floats, reward: Floats | None = None) -> Integers:
-    """What a method advises, ``(data sets, strengths, S)``; the counts have an axis of length 1 for the strengths."""
-    settings = dict(chosen.settings) | ({"strength": grid} if chosen.has_strength else {})
+def policies(truth: MDP, counts: Counts, chosen: Method, grid: Floats, reward: Floats | None = None) -> Floats:
+    """What a method advises, ``(data sets, strengths, S, A)``: each of the best actions with the same chance.
+
+    The counts have an axis of length 1 for the strengths.
+    """
     reward = truth.reward if reward is None else reward
     reward = reward if reward.ndim == 2 else reward[:, None]
     if chosen.regularizer == "oracle":
-        model = oracle(truth, counts)
-    else:
-        name = chosen.regularizer
-        return plan(counts, reward, truth.discount, regularizer=name, engine=ENGINE, **settings).policy
-    return solve(model, reward, truth.discount, engine=ENGINE).policy
+        return even(solve(oracle(truth, counts), reward, truth.discount, engine=ENGINE).tied)
+
+    def advised(regularizer: str, **settings: Any) -> Floats:
+        found = plan(counts, reward, truth.discount, regularizer=regularizer, engine=ENGINE, **settings)
+        return even(found.tied)
+
+    if not chosen.has_strength:
+        return advised(chosen.regularizer, **chosen.settings)
+    nothing, some = grid == 0, grid[grid > 0]
+    advice = np.empty((*counts.batch[:1], len(grid), truth.n_states, truth.n_actions))
+    if nothing.any():
+        advice[:, nothing] = advised("none")
+    if some.size:
+        advice[:, ~nothing] = advised(chosen.regularizer, strength=some, **chosen.settings)
+    return advice
+
+
+def even(best: Booleans) -> Floats:
+    """The policy that takes each of the best actions ``(..., S, A)`` with the same chance."""
+    return np.asarray(best / best.sum(axis=-1, keepdims=True))
 
 
 def oracle(truth: MDP, counts: Counts) -> Mixture:
@@ -163,12 +185,27 @@ def oracle(truth: MDP, counts: Counts) -> Mixture:
     return Mixture(fill(counts, "target").rows, weight, targets.uniform(counts))
 
 
-def values(truth: MDP, policy: Integers) -> Floats:
-    """Value of policies ``(data sets, strengths, S)`` in the truth, of the same shape; equal policies, equal values."""
-    S, A = truth.n_states, truth.n_actions
+def values(truth: MDP, policy: Floats) -> Floats:
+    """Value of policies ``(data sets, strengths, S, A)`` in the truth, ``(data sets, strengths, S)``."""
+    D, E, S, A = policy.shape
     rows, reward = truth.transition.dense().reshape(-1, 1, S, A, S), truth.reward.reshape(-1, 1, S, A)  # one or D
-    discount, mask = np.asarray(truth.discount, dtype=np.float64), np.ones((S, A), dtype=bool)
-    return compiled.evaluate(Problem(Rows.trusted(rows), reward, discount, mask), policy, None)
+    discount, mask = np.asarray(truth.discount, dtype=np.float64), np.ones((S, 1), dtype=bool)
+    worth, step = np.empty((D, E, S)), max(1, ROOM // (E * S * S))
+    for part in (slice(first, first + step) for first in range(0, D, step)):
+        some = policy[part]
+        there, gain = (each if len(each) == 1 else each[part] for each in (rows, reward))
+        followed, earned = _under(some[..., None, :], np.moveaxis(there, -2, -1)), _under(some, gain)
+        problem = Problem(Rows.trusted(followed[..., None, :]), earned[..., None], discount, mask)
+        worth[part] = compiled.evaluate(problem, np.zeros((*some.shape[:2], S), dtype=np.int64), None)
+    return worth
+
+
+def _under(policy: Floats, table: Floats) -> Floats:
+    """Mean of a table ``(..., A)`` over the actions that a policy takes, added up in one order whatever the size."""
+    total = policy[..., 0] * table[..., 0]
+    for a in range(1, policy.shape[-1]):
+        total = total + policy[..., a] * table[..., a]
+    return np.asarray(total)
 
 
 def alignment(truth: MDP, counts: Counts) -> dict[str, Floats]:

@@ -23,7 +23,10 @@ CLAIM = (
     "When every state-action pair was observed equally often, discount regularization and a uniform prior give "
     "identical policies, and so identical losses, at every strength."
 )
-NOTES = "Exactly 4 observations of each of the 20 pairs, and a new random chain for each data set, as in the follow-up."
+NOTES = (
+    "Exactly 4 observations of each of the 20 pairs, and a new random chain for each data set, as in the follow-up. "
+    "Policies are compared as sets: every action that is best for one method is best for the other."
+)
 ALT = (
     "Loss against strength on the random chain: the curves of the discount and of the uniform prior lie on each other."
 )
@@ -51,13 +54,13 @@ def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
     counts = draw_counts(truth, {"kind": "equal", "each": cell["each"]}, D, random)
     optimal = solve(truth.transition, truth.reward, truth.discount, engine=ENGINE).values[:, None]
     spread, grid = Counts(counts.transitions[:, None], positions=counts.positions), np.asarray(cell["strengths"])
-    found = {name: policies(truth, spread, method(name), grid) for name in METHODS}  # (D, E, S) each
+    found = {name: policies(truth, spread, method(name), grid) for name in METHODS}  # (D, E, S, A) each
     losses = {name: (optimal - values(truth, policy)).mean(axis=-1) for name, policy in found.items()}
     return {
         "data_set": np.repeat(np.arange(D) + cell["first"], len(grid)),
         "strength": np.tile(grid, D),
         **{name: loss.ravel() for name, loss in losses.items()},
-        "same_policy": (found["discount"] == found["uniform_prior"]).all(axis=-1).ravel(),
+        "same_policy": (found["discount"] == found["uniform_prior"]).all(axis=(-2, -1)).ravel(),
     }
 
 

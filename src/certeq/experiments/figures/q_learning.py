@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certeq.base.arrays import Floats, Rng, generator
-from certeq.experiments.procedure import ENGINE, draw_truth, values
+from certeq.experiments.procedure import ENGINE, draw_truth, even, values
 from certeq.experiments.statistics import bands, difference, interval
 from certeq.experiments.sweeps import panels_of
 from certeq.experiments.verdict import Verdict, below
+from certeq.model.kernel import Rows
+from certeq.model.mdp import MDP
 from certeq.planners import solve
 from certeq.worlds.model_free import QLearning, q_learning
 
@@ -33,8 +35,10 @@ NOTES = (
     "starts, with step size 0.1, exploration 0.1, discount 0.99 and the uniform matrix as target; the constant "
     "probability is 0.1. ε* is that of the MLE, and a pair that was never tried is tried first. What the paper "
     "measures is not said either; judged are the reward per episode over the whole life, and the loss of the policy at "
-    "its end. The random chain is a new one for each agent, the same for all methods. “Not better” allows for 1 %. The "
-    "constant probability is a baseline of which the paper claims nothing."
+    "its end. The random chain is a new one for each agent, the same for all methods. An agent that finds two actions "
+    "equally good takes the first, and in the beginning all are: so each agent meets the actions in an order of its "
+    "own, the same for all methods. (In River Swim and Loop the first action is the wrong one.) “Not better” allows "
+    "for 1 %. The constant probability is a baseline of which the paper claims nothing."
 )
 ALT = "Mean reward per episode against episodes for each world and method, with 95 % bands."
 VALUES = ("reward", "loss")
@@ -72,7 +76,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
 def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
     """Let the agents of one chunk live: one line for each method, agent and point of the learning curve."""
     random = generator(rng)
-    truth = draw_truth(cell["environment"], {}, cell["data_sets"], random)
+    truth = renamed(draw_truth(cell["environment"], {}, cell["data_sets"], random), cell["data_sets"], random)
     optimal = solve(truth.transition, truth.reward, truth.discount, engine=ENGINE).values.reshape(-1, truth.n_states)
     seed = int(random.integers(2**63))  # the same starts for all methods
     every, R = cell["every"], cell["data_sets"]
@@ -84,7 +88,8 @@ def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
         assert lived.curve is not None
         reward = np.diff(lived.curve, axis=1, prepend=0) / every  # (R, points): per episode
         points = reward.shape[1]
-        loss = (optimal - values(truth, lived.policy[:, None])[:, 0]).mean(axis=-1)
+        advice = even(lived.q == lived.q.max(axis=-1, keepdims=True))
+        loss = (optimal - values(truth, advice[:, None])[:, 0]).mean(axis=-1)
         columns["method"].append(np.full(R * points, name))
         columns["data_set"].append(np.repeat(np.arange(R), points))
         columns["episode"].append(np.tile(every * np.arange(1, points + 1), R))
@@ -92,6 +97,19 @@ def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
         columns["loss"].append(np.repeat(loss, points))
     merged = {name: np.concatenate(parts) for name, parts in columns.items()}
     return {"panel": np.full(len(merged["reward"]), cell["panel"]), **merged}
+
+
+def renamed(truth: MDP, agents: int, random: np.random.Generator) -> MDP:
+    """The world as each agent meets it, with its actions in an order of its own, so that no name decides."""
+    S, A = truth.n_states, truth.n_actions
+    order = random.permuted(np.tile(np.arange(A), (agents, 1)), axis=1)  # (R, A)
+    rows = np.broadcast_to(truth.transition.dense(), (agents, S, A, S))
+    reward = np.broadcast_to(truth.reward, (agents, S, A))
+    return MDP(
+        Rows.trusted(np.take_along_axis(rows, order[:, None, :, None], axis=2)),
+        np.take_along_axis(reward, order[:, None, :], axis=2),
+        truth.discount,
+    )
 
 
 def curves_of(table: pl.DataFrame, panel: str, method: str, column: str = "reward") -> Floats:
