@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import certeq
+from certeq import evaluate, solve
 from certeq.base.errors import InputError
 from certeq.data.counts import tally
 from certeq.worlds.tumor import (
@@ -133,9 +134,12 @@ def test_only_the_printed_step_leaks(integrator):
     dose=st.integers(0, 1),
     penalty=st.floats(0, 10),
 )
-def test_the_reward_is_the_shrinkage_less_the_penalty_on_what_drug_is_left(integrator, state, dose, penalty):
+def test_the_reward_is_the_shrinkage_less_a_penalty_on_the_drug_left_or_on_the_dose(integrator, state, dose, penalty):
     after, reward = TumorModel(process_noise=0, dose_penalty=penalty, integrator=integrator).step(state, dose)
-    assert reward == pytest.approx(sum(state[1:]) - after[1:].sum() - penalty * after[0], abs=1e-9)
+    shrunk = sum(state[1:]) - after[1:].sum()
+    assert reward == pytest.approx(shrunk - penalty * after[0], abs=1e-9)
+    model = TumorModel(process_noise=0, dose_penalty=penalty, integrator=integrator, penalty_on="dose")
+    assert model.step(state, dose)[1] == pytest.approx(shrunk - penalty * dose, abs=1e-9)
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
@@ -344,8 +348,29 @@ def test_a_generator_gives_a_new_table_each_time():
     assert (one.transition.array != two.transition.array).any()
 
 
-def test_the_penalty_moves_no_edge_and_no_transition():
-    free, dear = (tumor(episodes=500, dose_penalty=penalty, rng=0) for penalty in (0, 4))
+def shortsighted(**settings):
+    """What is lost, as a share of the best, by looking no further than a month; and how often that treats."""
+    mdp = tumor(episodes=20_000, penalty_on="dose", rng=1, **settings)
+    best = solve(mdp.transition, mdp.reward, mdp.discount).values
+    myopic = mdp.reward.argmax(axis=1)
+    lost = mdp.start @ (best - evaluate(mdp.transition, mdp.reward, mdp.discount, myopic))
+    return float(lost / (mdp.start @ best)), float(mdp.start @ myopic)
+
+
+def test_with_the_printed_step_a_dose_pays_at_once_and_else_one_must_look_ahead():
+    """The printed step leaks: what a dose kills is gone within the month."""
+    lost, treats = shortsighted(integrator="printed")
+    assert lost < 0.05
+    assert treats > 0.3
+    for integrator in ("simultaneous", "exact"):
+        lost, treats = shortsighted(integrator=integrator)
+        assert lost > 0.1
+        assert treats == 0  # though it is best to treat
+
+
+@pytest.mark.parametrize("penalty_on", ["concentration", "dose"])
+def test_the_penalty_moves_no_edge_and_no_transition(penalty_on):
+    free, dear = (tumor(episodes=500, dose_penalty=penalty, penalty_on=penalty_on, rng=0) for penalty in (0, 4))
     np.testing.assert_array_equal(free.transition.array, dear.transition.array)
     assert (free.reward >= dear.reward - 1e-9).all()
 

@@ -86,6 +86,7 @@ def tumor(
     episodes: int = 100_000,
     discount: float = 0.99,
     integrator: str = "printed",
+    penalty_on: str = "concentration",
     rewards: str = "earned",
     rng: Rng = 0,
 ) -> MDP:
@@ -95,7 +96,7 @@ def tumor(
     ``"miscredited"``, the authors' slip (see above). With a whole number as ``rng`` the answer is kept, and asking
     again is free; its arrays are read-only.
     """
-    model = TumorModel(drug, process_noise, start_noise, dose_penalty, integrator)
+    model = TumorModel(drug, process_noise, start_noise, dose_penalty, integrator, penalty_on)
     design = Design(Study(model, treatment_probability, months), bins, episodes)
     credited = one_of("rewards", rewards, REWARDS)
     table = _table(design, rng)
@@ -149,6 +150,7 @@ def tumor_trials(
     start_noise: float = 0.25,
     dose_penalty: float = 1.0,
     integrator: str = "printed",
+    penalty_on: str = "concentration",
     edges: ArrayLike | None = None,
     rng: Rng = None,
 ) -> Batch:
@@ -160,7 +162,7 @@ def tumor_trials(
     """
     n = whole("patients", patients, 1)
     trials = 1 if data_sets is None else whole("data_sets", data_sets, 0)
-    model = TumorModel(drug, process_noise, start_noise, dose_penalty, integrator)
+    model = TumorModel(drug, process_noise, start_noise, dose_penalty, integrator, penalty_on)
     study = Study(model, treatment_probability, months, random_length)
     cuts = _edges(Design(study), 0) if edges is None else _cuts(edges)
     rows = [_binned(by_patient(log), cuts) for log in study.follow(trials * n, generator(rng))]

@@ -45,12 +45,13 @@ class TumorEnv(gymnasium.Env[Any, Any]):
         start_noise: float = 0.25,
         dose_penalty: float = 1.0,
         integrator: str = "printed",
+        penalty_on: str = "concentration",
         render_mode: str | None = None,
     ) -> None:
         """Take the settings of a ``TumorModel``."""
         if render_mode is not None:
             one_of("render_mode", render_mode, RENDER_MODES)
-        self.model = TumorModel(drug, process_noise, start_noise, dose_penalty, integrator)
+        self.model = TumorModel(drug, process_noise, start_noise, dose_penalty, integrator, penalty_on)
         self.render_mode = render_mode
         self.observation_space = spaces.Box(-LIMIT, LIMIT, shape=(4,), dtype=np.float64)
         self.action_space = spaces.Discrete(2)

@@ -18,10 +18,17 @@ decides whether to give a dose. In continuous time, with rates per month,
 - ``simultaneous``: the same, but the tissues are replaced all at once. Nothing leaks.
 - ``exact``: the equations themselves, solved.
 
-The reward of a month is how much the tumor shrank, less ``dose_penalty`` times the concentration at the month's end:
-not the penalty per dose of which the paper speaks, but what its authors' code computes. Then noise sets in: each of the
-four numbers is multiplied by 1 + ``process_noise`` · z with its own standard normal z. Nothing is clipped, so numbers
-below 0 or above K occur. A patient starts with C = D = 0, and with P and Q multiplied by 1 + ``start_noise`` · z.
+The reward of a month is how much the tumor shrank, less a penalty. ``penalty_on="dose"`` is what the paper prints:
+``dose_penalty`` for each dose, when it is given. ``penalty_on="concentration"`` is what its authors' code computes:
+``dose_penalty`` times the concentration at the month's end, so that a dose is paid for again every month until it has
+decayed. Then noise sets in: each of the four numbers is multiplied by 1 + ``process_noise`` · z with its own standard
+normal z. Nothing is clipped, so numbers below 0 or above K occur. A patient starts with C = D = 0, and with P and Q
+multiplied by 1 + ``start_noise`` · z.
+
+Whether one must look ahead depends on the step. The printed one leaks: what a dose kills is gone within the month, so
+that a dose pays at once, and the policy that looks no further than a month is nearly the best. With ``simultaneous`` or
+``exact`` steps a dose only turns quiescent tissue into damaged tissue, which dies over years: it costs now and pays
+later, and the shortsighted policy never treats.
 
 What is uncertain, and what was decided:
 
@@ -46,6 +53,7 @@ from certeq.base.arrays import ArrayLike, Floats, Integers, Rng, floats, generat
 from certeq.base.errors import InputError
 from certeq.worlds.settings import number, one_of
 
+PENALTIES = ("concentration", "dose")  # what ``dose_penalty`` is multiplied by
 COLUMNS = ("drug_concentration", "proliferative", "quiescent", "damaged")  # what a state's four numbers are
 LIMIT = 10_000.0  # a hundred times K: no tumor
 CHUNK = 8_192  # patients simulated together: enough to be quick, few enough to stay in the processor's cache
@@ -155,11 +163,13 @@ class TumorModel:
     start_noise: float = 0.25
     dose_penalty: float = 1.0
     integrator: str = "printed"
+    penalty_on: str = "concentration"  # at the month's end, or each "dose"
 
     def __post_init__(self) -> None:
         if not isinstance(self.drug, Drug):
             one_of("drug", self.drug, DRUGS)
         one_of("integrator", self.integrator, INTEGRATORS)
+        one_of("penalty_on", self.penalty_on, PENALTIES)
         for name, most in (("process_noise", 1), ("start_noise", 1), ("dose_penalty", np.inf)):
             object.__setattr__(self, name, number(name, getattr(self, name), 0, most))
 
@@ -190,7 +200,7 @@ class TumorModel:
         C, P, Q, D = np.moveaxis(before, -1, 0)
         after = np.stack(INTEGRATORS[self.integrator](self.rates, C + dose, P, Q, D), axis=-1)
         shrunk = before[..., 1:].sum(axis=-1) - after[..., 1:].sum(axis=-1)
-        reward = shrunk - self.dose_penalty * after[..., 0]
+        reward = shrunk - self.dose_penalty * (dose if self.penalty_on == "dose" else after[..., 0])
         if self.process_noise:
             after *= 1 + self.process_noise * generator(rng).standard_normal(after.shape)
         return after, reward
@@ -268,6 +278,7 @@ def trial(
     start_noise: float = 0.25,
     dose_penalty: float = 1.0,
     integrator: str = "printed",
+    penalty_on: str = "concentration",
     rng: Rng = None,
 ) -> dict[str, Any]:
     """Simulate a trial and give its rows as columns, the raw data that a data scientist would have.
@@ -278,7 +289,7 @@ def trial(
     ``months`` months, as in the authors' data; one followed for 0 months leaves no row.
     """
     n = whole("patients", patients, 1)
-    model = TumorModel(drug, process_noise, start_noise, dose_penalty, integrator)
+    model = TumorModel(drug, process_noise, start_noise, dose_penalty, integrator, penalty_on)
     study = Study(model, treatment_probability, months, random_length)
     log = by_patient(joined(study.follow(n, generator(rng))))
     return {
