@@ -44,8 +44,41 @@ def test_verdicts_follow_the_table(table, advantage, outcome):
     if advantage == 0:
         altered = altered.with_columns(loss=pl.lit(5.0))
     verdicts = {v.claim: v.outcome for v in figure.holds(altered)}
-    assert len(verdicts) == 4
+    assert len(verdicts) == 2 + 4
     assert {o for claim, o in verdicts.items() if "by error" in claim} == {outcome}
+
+
+@pytest.mark.parametrize(("slope", "outcome"), [(1.0, HOLDS), (-1.0, FAILS)])
+def test_the_trend_in_kappa_is_that_of_a_straight_line(table, slope, outcome):
+    """Epsilon-greedy gains ``slope`` on the uniform prior from κ = 0 to κ = 1, and passes it at κ = .5."""
+    greedy = pl.col("method").str.ends_with("epsilon-greedy")
+    loss = 5 - pl.when(greedy).then(slope * (pl.col("kappa") - 0.5)).otherwise(0.0)
+    noise = 0.01 * (pl.col("data_set") % 7 - 3) * greedy
+    verdicts = figure.holds(table.with_columns(loss=loss + noise))
+    trends = [v for v in verdicts if v.claim.startswith("as κ rises")]
+    assert [bool(v.paper) for v in trends] == [True, False]  # the figure's own words, and specific weights beyond them
+    for verdict in trends:
+        assert verdict.outcome == outcome
+        assert verdict.interval.mean == pytest.approx(-slope, abs=0.02)
+        parts = ("holds from 0 to 0.4", "does not hold from 0.6 to 1")
+        where = parts if slope > 0 else ("does not hold from 0 to 0.4", "holds from 0.6 to 1")
+        assert all(part in verdict.note for part in where)
+
+
+def test_the_interval_of_the_trend_is_that_of_independent_settings():
+    """By simulation: means of settings that are independent of one another, at κ = 0 to 1 and two values of λ."""
+    random, found = np.random.default_rng(4), []
+    rows = [(k, lam) for k in figure.KAPPAS for lam in (0.0, 0.1)]
+    for _ in range(200):
+        gaps = random.normal(size=(20, len(rows)))
+        parts = [
+            {"panel": f"κ = {k:g}, λ = {lam:g}", "kappa": k, "lam": lam, "method": name, "cell": 0, "data_set": d,
+             "strength": np.nan, "loss": gaps[d, i] if name == "specific, uniform" else 0.0}
+            for i, (k, lam) in enumerate(rows) for name in figure.PAIRS["with specific weights"] for d in range(20)
+        ]  # fmt: skip
+        verdict = figure._in_kappa(pl.DataFrame(parts), "", figure.PAIRS["with specific weights"], "")
+        found.append(verdict.interval.low <= 0 <= verdict.interval.high)
+    assert np.mean(found) == pytest.approx(0.95, abs=0.05)
 
 
 def test_winners_are_those_of_paired_differences():

@@ -7,7 +7,8 @@ import pytest
 from certeq import shrink
 from certeq.experiments import procedure, shards
 from certeq.experiments.figures import expert_prior as figure
-from certeq.experiments.verdict import FAILS, HOLDS
+from certeq.experiments.sweeps import losses_of
+from certeq.experiments.verdict import FAILS, HOLDS, PART
 from certeq.report.style import to_png
 from certeq.worlds import river_swim
 
@@ -36,7 +37,16 @@ def test_it_weighs_as_much_as_the_uniform_prior():
 def test_the_claim_holds_already_in_a_small_run(table):
     verdicts = figure.holds(table)
     assert len(verdicts) == 12
-    assert {v.outcome for v in verdicts} == {HOLDS}
+    assert {v.outcome for v in verdicts} <= {HOLDS, PART}
+    assert sum(bool(v.paper) for v in verdicts) == 4
+    assert all("rows per pair" in v.measured for v in verdicts if v.paper)
+
+
+def test_at_strength_zero_it_is_the_mle(table):
+    """A prior of no magnitude says nothing, also of pairs without data."""
+    for panel in figure.PANELS:
+        expert, other = (losses_of(table, panel, name)[:, 0] for name in (figure.EXPERT, "discount"))
+        np.testing.assert_array_equal(expert, other)
 
 
 def test_it_fails_where_the_expert_is_wrong(table):

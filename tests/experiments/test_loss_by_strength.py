@@ -35,6 +35,7 @@ def test_there_are_six_verdicts_for_each_panel(table):
     verdicts = figure.holds(table)
     assert len(verdicts) == 6 * len(figure.PANELS)
     assert all(v.claim.startswith(tuple(figure.PANELS)) for v in verdicts)
+    assert not any(v.paper for v in verdicts)  # none of these settings is printed; see rows_per_pair
 
 
 def test_verdicts_follow_the_table(table):

@@ -97,7 +97,9 @@ def test_every_figure_has_verdicts_that_say_what_was_measured(everything):
             assert verdict["outcome"] in OUTCOMES
             assert re.search(r"\d", verdict["measured"])
     counts = everything.verdicts["counts"]
-    assert sum(counts.values()) == sum(len(record["verdicts"]) for record in everything.verdicts["figures"])
+    verdicts = [verdict for record in everything.verdicts["figures"] for verdict in record["verdicts"]]
+    assert sum(counts["paper"].values()) == sum(bool(verdict["paper"]) for verdict in verdicts) > 30
+    assert sum(counts["paper"].values()) + sum(counts["ours"].values()) == len(verdicts)
 
 
 @pytest.mark.slow
@@ -137,16 +139,19 @@ def test_the_page_needs_nothing_else_and_allows_nothing_else(everything):
 @pytest.mark.slow
 def test_the_page_has_every_claim_and_every_verdict_in_words(everything):
     text = (everything.out / "index.html").read_text("utf-8")
-    for outcome, number in everything.verdicts["counts"].items():
-        sign = page.LOOKS[outcome][1]
+    counts = everything.verdicts["counts"]
+    for outcome, (_, sign) in page.LOOKS.items():
+        number = counts["paper"][outcome] + counts["ours"][outcome]
         assert text.count(f'<span aria-hidden="true">{sign} </span>{outcome}</span>') == number
+        assert f'<b>{counts["paper"][outcome]}</b><span aria-hidden="true">{sign} </span>{outcome}</li>' in text
     for name in FIGURES:
         assert f'<section id="{name}">' in text
 
 
 @pytest.mark.slow
 def test_the_terminal_gets_counts_lines_and_the_place(everything):
-    assert re.search(r"\d+ verdicts: \d+ hold, ", everything.said)
+    assert re.search(r"\d+ verdicts on what the paper says: \d+ hold, ", everything.said)
+    assert re.search(r"\d+ verdicts on what we ask beyond it: \d+ hold, ", everything.said)
     assert f"Written: {everything.out / 'index.html'}" in everything.said
     for name in FIGURES:
         assert re.search(rf"^{name}: .*\(.* s\)$", everything.said, re.MULTILINE)

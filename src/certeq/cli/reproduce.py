@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from certeq.experiments.reproduce import Reproduced
 
-COLORS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
+COLORS = {"holds": "green", "holds in part": "yellow", "does not hold": "red", "undecided": "yellow"}
 
 
 def reproduce(
@@ -91,7 +91,7 @@ def _verdicts(console: Console, outcome: Reproduced) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from certeq.report.reproduction import LOOKS
+    from certeq.report import reproduction as page
 
     if not outcome.records:
         return
@@ -103,8 +103,12 @@ def _verdicts(console: Console, outcome: Reproduced) -> None:
         table.add_row("", f"[bold]{escape(record['figure'])}[/bold]", "")
         for verdict in record["verdicts"]:
             said = verdict["outcome"]
-            sign = f"[{COLORS[said]}]{LOOKS[said][1]} {said}[/]"
-            table.add_row(sign, escape(verdict["claim"]), escape(verdict["measured"]))
+            sign = f"[{COLORS[said]}]{page.LOOKS[said][1]} {said}[/]"
+            whose = f" ({verdict['paper']})" if verdict["paper"] else ""
+            table.add_row(sign, escape(verdict["claim"] + whose), escape(verdict["measured"]))
     console.print(table)
-    verdicts = [verdict for record in outcome.records for verdict in record["verdicts"]]
-    console.print(f"[bold]{len(verdicts)} verdicts[/bold]: {progress.tally(verdicts)}")
+    for whose, counts in page.counts(outcome.records).items():
+        if total := sum(counts.values()):
+            what = "on what the paper says" if whose == "paper" else "on what we ask beyond it"
+            word = "verdict" if total == 1 else "verdicts"
+            console.print(f"[bold]{total} {word}[/bold] {what}: {page.tally(counts)}")

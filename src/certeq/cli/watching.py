@@ -24,11 +24,9 @@ def watch(console: Console) -> ProgressBars | ProgressLines:
 
 def tally(verdicts: Any) -> str:
     """How many of each, in words."""
-    from certeq.report.reproduction import count
+    from certeq.report import reproduction as page
 
-    many = {"holds": "hold", "does not hold": "do not hold"}
-    counts = {said: number for said, number in count(verdicts).items() if number}
-    return ", ".join(f"{number} {said if number == 1 else many.get(said, said)}" for said, number in counts.items())
+    return page.tally(page.count(verdicts))
 
 
 def _explain(error: Exception) -> None:

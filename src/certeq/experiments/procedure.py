@@ -94,7 +94,7 @@ def draw_batch(truth: MDP, regime: Mapping[str, Any], data_sets: int, rng: Rng) 
         batch = sampling.trajectories(truth, data_sets=data_sets, start=start, rng=rng, **rest)
     elif kind == "trials":
         edges = tumor_bins(**rest["world"])
-        patients = {key: value for key, value in rest.pop("world").items() if key != "episodes"}  # those of the table
+        patients = {key: value for key, value in rest.pop("world").items() if key not in ("episodes", "rng")}
         batch = tumor_trials(data_sets, edges=edges, rng=rng, **patients, **rest)
     else:
         raise unknown("data regime", kind, ("tuples", "equal", "trajectories", "trials"))

@@ -215,8 +215,7 @@ def write_index(out: Path) -> None:
         if record.get("figure") == name and (out / name / SVG).exists():
             records.append(record)
             images[name] = (out / name / SVG).read_bytes()
-    counts = page.count(verdict for record in records for verdict in record["verdicts"])
-    verdicts = {"certeq": certeq.__version__, "counts": counts, "figures": records}
+    verdicts = {"certeq": certeq.__version__, "counts": page.counts(records), "figures": records}
     html = page.reproduction(records, images, version=certeq.__version__)
     write_files({out / INDEX: html, out / VERDICTS: json_text(verdicts)}, force=True)
 

@@ -97,10 +97,10 @@ def together(differences: Floats) -> tuple[Floats, Floats]:
     return mean - half, mean + half
 
 
-def judge_curves(claim: str, first: Floats, second: Floats) -> list[Verdict]:
+def judge_curves(claim: str, first: Floats, second: Floats, paper: str = "") -> list[Verdict]:
     """Judge "first loses less than second, across strengths" in two readings: on average, and at every one.
 
-    Strength 0 is left out: there nothing is regularized.
+    The second is a stricter one of ours. Strength 0 is left out: there nothing is regularized.
     """
     gaps = (first - second)[:, 1:]
     low, high = together(gaps)
@@ -112,6 +112,7 @@ def judge_curves(claim: str, first: Floats, second: Floats) -> list[Verdict]:
             f"{claim}, on average over the strengths",
             interval(gaps.mean(axis=1)),
             f"{count}; mean difference",
+            paper=paper,
         ),
         Verdict(f"{claim}, and at no strength more", count, outcome),
     ]
@@ -122,14 +123,14 @@ def best_strength(losses: Floats) -> int:
     return int(losses.mean(axis=0).argmin())
 
 
-def judge_best(claim: str, first: Floats, second: Floats) -> Verdict:
+def judge_best(claim: str, first: Floats, second: Floats, paper: str = "") -> Verdict:
     """Judge "first at its best loses less than second at its best", each at the strength that hindsight prefers."""
-    return below(claim, difference(hindsight(first), hindsight(second)), "difference")
+    return below(claim, difference(hindsight(first), hindsight(second)), "difference", paper=paper)
 
 
-def judge_near(claim: str, first: Floats, second: Floats, close: float = CLOSE) -> Verdict:
+def judge_near(claim: str, first: Floats, second: Floats, close: float = CLOSE, paper: str = "") -> Verdict:
     """Judge "first is close to second or better": at most the share ``close`` of second's mean loss above it."""
-    return below(claim, difference(first, second), "difference", margin=close * float(second.mean()))
+    return below(claim, difference(first, second), "difference", margin=close * float(second.mean()), paper=paper)
 
 
 def draw_panels(table: pl.DataFrame, *, per_row: int = 3, scale: str = "linear") -> Figure:

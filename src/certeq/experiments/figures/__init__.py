@@ -31,12 +31,14 @@ FIGURES: dict[str, str] = {  # in the paper's order
         "diagrams",
         "equal_counts",
         "loss_by_strength",
+        "rows_per_pair",
         "expert_prior",
         "tumor",
         "tumor_sweep",
         "epsilon_greedy",
         "controlled",
         "q_learning",
+        "follow_up",
     )
 }
 STUDIES: dict[str, str] = {  # ours, beyond the paper: made like figures, but only when asked for by name

@@ -93,6 +93,7 @@ def _judge(table: pl.DataFrame, name: str) -> Verdict:
         f"{WORLDS[name]}: {what}",
         off <= ROUNDING and not extra,
         f"{len(found)} rows of {states} states; largest difference in a probability or reward {off:.2g}",
+        paper="Sec. 7.1, Figs. 3 and 4",
     )
 
 

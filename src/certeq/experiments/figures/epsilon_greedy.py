@@ -27,10 +27,9 @@ NOTES = (
     "and data sets. For epsilon-greedy that matrix is the average of the state's actions as estimated from the data; "
     "the true average is never farther away than the uniform matrix, so that it would decide nothing. As printed, the "
     "average is over all actions, one that was never tried being uniform; the weight of a pair that was never tried is "
-    "1 where it is specific. (certeq's own epsilon-greedy averages over the actions that were tried.) The paper needs "
-    "rewards by state here; where the random chain's rewards are drawn for each pair, they are averaged over actions "
-    "with the same weight as the transitions. Numbers of data as in the main figure; best strengths are chosen in "
-    "hindsight on the same data sets."
+    "1 where it is specific. The paper needs rewards by state here; where the random chain's rewards are drawn for "
+    "each pair, they are averaged over actions with the same weight as the transitions. Numbers of data as in the main "
+    "figure; best strengths are chosen in hindsight on the same data sets."
 )
 ALT = "For each world and way of collecting data: mean loss against strength, with 95 % bands, for each method."
 VALUES = ("loss", "to_uniform", "to_average", "to_estimate", "error_uniform", "error_average")

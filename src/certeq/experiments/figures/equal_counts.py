@@ -34,6 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "smoke": {"data_sets": 200, "chunk": 200},
     "paper": {"data_sets": 10_000, "chunk": 10_000},
 }
+SECTION = "Sec. 7.3, Fig. 5"
 METHODS = {"discount": "discount", "uniform_prior": "uniform prior"}
 VALUES = (*METHODS, "same_policy")
 
@@ -76,6 +77,7 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
         f"largest |difference| {apart:.2g} over {discount.size:,} plans; mean difference {paired}",
         HOLDS if apart == 0 else FAILS,
         paired,
+        paper=SECTION,
     )
     swing = discount.mean(axis=0)
     return [
@@ -83,6 +85,7 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
             "The policies are identical",
             same == len(table),
             f"{same:,} of {len(table):,} policies ({same / len(table):.2%}), one for each data set and strength",
+            paper=SECTION,
         ),
         identical,
         exactly(

@@ -41,6 +41,7 @@ PRINTED = {  # values, states 0..5, and half a unit of their last digit
 }
 BEST = ("left", "right", "right", "right", "right", "right")
 ROUNDING = 1e-9
+SECTION = "Sec. 5.1, Fig. 1"
 
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -83,11 +84,13 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
             "The optimal policy is the same: left in the leftmost state, right elsewhere",
             set(policies.values()) == {BEST},
             f"the same action in {same} of {len(BEST)} states under all three; policy {', '.join(policies[LOWER])}",
+            paper=SECTION,
         ),
         exactly(
             "The values differ",
             bool((np.abs(gap) > ROUNDING).all()),
             f"by {gap.mean():.6g} in every state (from {gap.min():.9g} to {gap.max():.9g}), the constant of the proof",
+            paper=SECTION,
         ),
         exactly(
             "The advantages agree: each action is as far from the best in both",

@@ -28,6 +28,7 @@ ALT = (
 SETTINGS: dict[str, dict[str, Any]] = {"smoke": {}, "paper": {}}
 PAPER_VISITS = 20
 ROUNDING = 1e-12  # relative
+SECTION = "Sec. 5.2, Fig. 2"
 
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -70,21 +71,25 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
             "With N = 10, c = 20 and γ = 0.99 each cell gets α = 2(0.99 - γ_p)/γ_p",
             off <= ROUNDING,
             f"largest relative difference from the closed form {off:.2g} at {len(formula)} points",
+            paper=SECTION,
         ),
         exactly(
             "A lower planning discount implies a larger prior",
             bool((steps < 0).all()),
             f"falling at {int((steps < 0).sum())} of {len(steps)} steps, from {paper[1]:.4g} to {paper[-1]:.4g}",
+            paper=SECTION,
         ),
         exactly(
             "The prior is larger for pairs with more data",
             bool((np.diff(by_visits, axis=0) > 0).all()),
             f"16 times the observations: {ratio.min():.6g} to {ratio.max():.6g} times the prior, at every discount",
+            paper=SECTION,
         ),
         exactly(
             "At a planning discount of 0 the prior is infinite for all pairs",
             bool(np.isinf(limit).all()),
             f"infinite for {int(np.isinf(limit).sum())} of {len(limit)} numbers of observations, the limit of Eq. 3",
+            paper=SECTION,
         ),
     ]
 

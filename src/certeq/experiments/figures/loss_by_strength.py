@@ -32,14 +32,15 @@ CLAIM = (
     "to or beats the uniform prior."
 )
 NOTES = (
-    "The paper describes independent tuples; the code of its follow-up draws River Swim's data as 5 trajectories of 19 "
-    "steps from uniform starts. Both are here, with as many transitions (95), for all worlds. The random chain has 80 "
-    "tuples, as in that code; how many the paper's Loop has is not known, here 60 (3.3 for each pair). Rewards of the "
-    "random chain are drawn for each pair, as printed; two more panels have the follow-up's variants, a bonus of 1 for "
-    "one pair (“bonus”) and rewards by state (“state”). The posterior of the specific weight has the pseudo-counts of "
-    "that code: 0.5 for the random chain and 0.25 for River Swim; for Loop, which is not there, 0.25. A method's best "
-    "strength is chosen in hindsight on the same data sets, which favors the methods that have one. “Close to” means "
-    f"at most {CLOSE:.0%} more."
+    "How many rows the paper's data sets have is not printed, so its own claims are judged by the next figure, along "
+    "the number of rows; the verdicts here are on settings of ours and of the follow-up. The paper describes "
+    "independent tuples; the code of its follow-up draws River Swim's data as 5 trajectories of 19 steps from uniform "
+    "starts. Both are here, with as many transitions (95), for all worlds. The random chain has 80 tuples, as in that "
+    "code; Loop has 60 (3.3 for each pair). Rewards of the random chain are drawn for each pair, as printed; two more "
+    "panels have the follow-up's variants, a bonus of 1 for one pair (“bonus”) and rewards by state (“state”). The "
+    "posterior of the specific weight has the pseudo-counts of that code: 0.5 for the random chain and 0.25 for River "
+    "Swim; for Loop, which is not there, 0.25. A method's best strength is chosen in hindsight on the same data sets, "
+    f"which favors the methods that have one. “Close to” means at most {CLOSE:.0%} more."
 )
 ALT = "For each world and way of collecting data: mean loss against strength, with 95 % bands, for each method."
 METHODS = {

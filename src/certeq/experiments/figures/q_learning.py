@@ -29,6 +29,7 @@ CLAIM = (
 EPISODES, STEPS = 250, 20
 PROBABILITY = 0.1
 RATES = {"step_size": 0.1, "exploration": 0.1}
+SECTION = "Sec. 8, Appendix"
 SAME = 0.01  # "not better": at most this much better, as a share
 NOTES = (
     "None of the settings are given in the paper. Here an agent lives for 250 episodes of 20 real steps from uniform "
@@ -136,6 +137,7 @@ def _judge(table: pl.DataFrame, panel: str) -> list[Verdict]:
                 f"{panel}: specific Q-learning earns more than standard Q-learning",
                 difference(reward["standard"], reward["specific"]),
                 f"reward per episode: {earned}; standard - specific",
+                paper=SECTION,
             ),
             below(
                 f"{panel}: specific Q-learning ends with a policy that loses less than that of standard Q-learning",
@@ -149,6 +151,7 @@ def _judge(table: pl.DataFrame, panel: str) -> list[Verdict]:
             difference(reward["specific"], reward["standard"]),
             f"reward per episode: {earned}; specific - standard",
             margin=SAME * float(reward["standard"].mean()),
+            paper=SECTION,
         ),
         below(
             f"{panel}: specific Q-learning does not end with a policy that loses less than that of standard Q-learning",
