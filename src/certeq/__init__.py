@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from certeq.questions.bootstrap import bootstrap
     from certeq.questions.collect import collect_next
     from certeq.questions.conventions import compare_conventions
+    from certeq.questions.errors import transition_mse
     from certeq.questions.exact import evaluate, loss
     from certeq.questions.examine import examine
     from certeq.questions.findings import Findings
@@ -50,6 +51,7 @@ _HOMES = {
     "certeq.questions.collect": ("collect_next",),
     "certeq.questions.conventions": ("compare_conventions",),
     "certeq.questions.audit": ("audit",),
+    "certeq.questions.errors": ("transition_mse",),
     "certeq.questions.examine": ("examine",),
     "certeq.questions.findings": ("Findings",),
     "certeq.questions.fragility": ("fragility",),
@@ -109,6 +111,7 @@ __all__ = [
     "solve",
     "solve_finite",
     "tally",
+    "transition_mse",
     "weights",
 ]
 

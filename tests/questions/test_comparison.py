@@ -105,7 +105,7 @@ def made_up(scores):
     noise = np.sin(np.arange(50.0))
     policy = np.zeros(2, dtype=np.int64)
     entries = tuple(
-        Entry(name, {}, 10 * mean + spread * noise, 0.5, 0, 0.1, policy) for name, (mean, spread) in scores.items()
+        Entry(name, {}, 10 * mean + spread * noise, 0.5, 0, 0.1, 0.1, policy) for name, (mean, spread) in scores.items()
     )
     names = (*scores, RECORDED)
     values = Posterior(

@@ -82,7 +82,7 @@ def _table(console: Console, found: Comparison) -> None:
 
     table = Table(title="Regularizers", title_justify="left", header_style="bold", box=None, pad_edge=False)
     table.add_column("regularizer", no_wrap=True)
-    for name in ("strength", "log prob.", "brier", "exp. error", "value (90 %)", "difference (90 %)", "agrees"):
+    for name in ("strength", "log prob.", "brier", "exp. error", "MSE", "value (90 %)", "difference (90 %)", "agrees"):
         table.add_column(name, justify="right")
     for each in found.entries:
         value, apart = found.values.interval(each.name), found.values.difference(each.name, found.recommended)
@@ -93,10 +93,13 @@ def _table(console: Console, found: Comparison) -> None:
             f"{score:.3f}" if np.isfinite(score) else f"rules out {each.impossible}" if each.predicts else "",
             f"{each.brier:.3f}" if each.predicts else "",
             f"{each.expected_error:.3f}",
+            f"{each.mse:.3f}",
             f"{value.mean:.3g} ({value.low:.3g}, {value.high:.3g})",
             f"{apart.mean:+.2g} ({apart.low:+.2g}, {apart.high:+.2g})" if apart.mean or apart.high else "the same",
             f"{found.agreement(each.name, found.recommended):.0%}",
         )
     console.print(table)
-    console.print("[dim]log prob.: of a held-out transition, more is better; brier, exp. error: squared error of rows,")
+    console.print(
+        "[dim]log prob.: of a held-out transition, more is better; brier, exp. error, MSE: squared error of rows,"
+    )
     console.print("[dim]less is better; difference: in value to the recommended policy, in the same drawn models[/dim]")

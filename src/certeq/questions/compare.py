@@ -6,6 +6,8 @@
 - *Expected error*: the squared error of the rows of tried pairs (Eq. 4 with the posterior in place of the truth), in
   closed form given the prior magnitudes, and averaged over draws of these. This is `evidence`'s own posterior, so it
   flatters `evidence`; the held-out scores do not.
+- *MSE*: Eq. 4 as the paper compares regularizers, that of `certeq.transition_mse`, averaged over tried pairs. Its
+  plug-in is the one that ε* minimizes, so it flatters `least_mse`.
 - *Value*: each policy in the same models drawn from the posterior, so that differences are paired.
 
 Methods that need a strength get the one with the best held-out log probability (or Brier score, where all strengths
@@ -35,6 +37,7 @@ from certeq.model.evidence import Evidence, chances, draw_magnitudes
 from certeq.questions.asking import RECORDED
 from certeq.questions.comparison import Comparison, Entry
 from certeq.questions.episodes import behavior
+from certeq.questions.errors import mse_of
 from certeq.questions.posterior import Posterior, posterior
 from certeq.regularizers import ALIKE, DEFAULT, REGULARIZERS, needs_of, settings_of
 from certeq.regularizers.evidence import TargetEvidence
@@ -222,8 +225,10 @@ def _entry(name: str, case: Case, model: Model, strength: float | None, *, parts
         score, brier, impossible = np.full(parts.number, np.nan), float("nan"), 0
     else:
         score, brier, impossible = _predict(case, parts)
-    error = _expected_error(case.data.counts, model, magnitudes)
-    return Entry(name, _settings(strength), score, brier, impossible, error, case.advise().policy)
+    counts = case.data.counts
+    error = _expected_error(counts, model, magnitudes)
+    mse = float(mse_of(counts, model.shrinkage)[counts.visits > 0].mean())
+    return Entry(name, _settings(strength), score, brier, impossible, error, mse, case.advise().policy)
 
 
 def _expected_error(counts: Counts, model: Model, magnitudes: Floats) -> float:

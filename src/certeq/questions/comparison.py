@@ -29,7 +29,8 @@ class Entry:
     held_out: Floats  # (units,): summed log probability of each held-out episode or row; NaN where none is defined
     brier: float  # mean over held-out transitions; NaN where none is defined
     impossible: int  # held-out transitions that it gave no chance
-    expected_error: float  # mean over tried pairs of the squared error of the row
+    expected_error: float  # mean over tried pairs of the squared error of the row, given these data
+    mse: float  # mean over tried pairs of Eq. 4: of the squared error over data sets like these
     policy: Integers  # (S,)
 
     @property
@@ -116,6 +117,7 @@ class Comparison:
                     "impossible": each.impossible,
                     "brier": finite(each.brier),
                     "expected_error": each.expected_error,
+                    "mse": each.mse,
                     "value": self.values.interval(each.name)._asdict(),
                     "against_default": self._against(each.name),
                     "policy": each.policy.tolist(),

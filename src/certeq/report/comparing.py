@@ -53,7 +53,7 @@ def _value(axis: Any, found: Comparison, name: str, y: int, color: str) -> None:
 def table(found: Comparison) -> tuple[list[str], list[list[object]]]:
     """Header and lines, one for each regularizer, for a CSV or a page."""
     header = [
-        "regularizer", "strength", "log probability", "impossible", "brier", "expected error",
+        "regularizer", "strength", "log probability", "impossible", "brier", "expected error", "mse",
         "value", "value low", "value high", "difference", "difference low", "difference high", "better", "agreement",
     ]  # fmt: skip
     lines: list[list[object]] = []
@@ -69,6 +69,7 @@ def table(found: Comparison) -> tuple[list[str], list[list[object]]]:
                 each.impossible if each.predicts else None,
                 each.brier if each.predicts else None,
                 each.expected_error,
+                each.mse,
                 *value,
                 *apart,
                 found.agreement(each.name, found.recommended),
