@@ -41,8 +41,10 @@ def simple_rewards(seed, S, A):
 
 
 def fitted(settings, goal, S):
-    """The settings with a shared target of the right size: always to the state ``goal``."""
-    return settings | {"target": np.eye(S)[None, None, goal]} if settings.get("target") is SHARED else settings
+    """The settings with a shared target, or row, of the right size: always to the state ``goal``."""
+    row = np.eye(S)[goal]
+    sized = {"target": row[None, None], "row": row}
+    return settings | {name: sized[name] for name, value in settings.items() if value is SHARED}
 
 
 def clear(plan):

@@ -25,7 +25,7 @@ SHARED = "a shared row"  # stands for a target that fits any counts: always to s
 EXAMPLES = {  # settings of each regularizer, of which the laws draw; a value may be drawn as well
     "none": [{}],
     "discount": STRENGTHS,
-    "uniform_blend": STRENGTHS,
+    "uniform_blend": [*STRENGTHS, {"strength": WEIGHTS, "row": SHARED}],
     "uniform_prior": MAGNITUDES,
     "expert_prior": [{"target": SHARED, **settings} for settings in MAGNITUDES],
     "epsilon_greedy": STRENGTHS,
@@ -62,9 +62,10 @@ def settings_for(name):
 
 
 def fitted(settings, table):
-    """The settings with a target of the right size."""
-    shared = np.eye(table.n_states)[None, None, 0]
-    return {name: shared if value is SHARED else value for name, value in settings.items()}
+    """The settings with a target, or a row, of the right size."""
+    first = np.eye(table.n_states)[0]
+    sized = {"target": first[None, None], "expert": first[None, None], "row": first}
+    return settings | {name: sized[name] for name, value in settings.items() if value is SHARED}
 
 
 def closeness(name):
@@ -228,9 +229,9 @@ def test_renaming_states_and_actions_renames_the_plan(name, data, table, seed):
     where = None if table.positions is None else table.positions.places[states]
     renamed = Counts(table.transitions[states][:, actions][:, :, states], ended, positions=where)
     settings, other = fitted(settings, table), settings
-    for expert in ("target", "expert"):
+    for expert in ("target", "expert", "row"):
         if other.get(expert) is SHARED:
-            other = settings | {expert: settings[expert][:, :, states]}
+            other = settings | {expert: settings[expert][..., states]}
     reward = rewards_for(table, seed)
     one, two = (
         plan_of(table, name, settings, reward),

@@ -177,6 +177,35 @@ def test_the_names_of_actions_and_states_decide_nothing(world):
     np.testing.assert_allclose(there, here, rtol=1e-7, atol=1e-9)
 
 
+def left_out_error(table, strength):
+    """Squared error of predicting each row from all others, one by one."""
+    total = 0.0
+    magnitude = strength / (1 - strength) * table.sum() / (S * A)
+    for s, a, i in np.ndindex(S, A, S):
+        rest = table[s, a].copy()
+        rest[i] -= 1
+        empty = magnitude + rest.sum() == 0
+        for _ in range(table[s, a, i]):
+            p = UNIFORM if empty else naive.posterior_mean(rest, magnitude * UNIFORM)
+            total += ((p - np.eye(S)[i]) ** 2).sum()
+    return total
+
+
+def test_cross_validation_takes_the_strength_that_predicts_left_out_rows_best(counts):
+    found = procedure.cross_validate(counts, STRENGTHS)
+    for d, table in enumerate(counts.transitions):
+        errors = [left_out_error(table, strength) for strength in STRENGTHS]
+        assert errors[STRENGTHS.index(found[d])] == pytest.approx(min(errors))
+    assert len(set(found)) > 1
+
+
+def test_a_cross_validated_prior_is_the_prior_at_that_strength(truth, counts):
+    found = procedure.losses(truth, counts, {"cv": method("cross_validation")})["loss"]
+    swept = procedure.losses(truth, counts, {"prior": method("uniform_prior")})["loss"].reshape(DATA_SETS, -1)
+    at = [procedure.STRENGTHS.index(each) for each in procedure.cross_validate(counts, procedure.STRENGTHS)]
+    np.testing.assert_allclose(found, swept[np.arange(DATA_SETS), at], atol=1e-12)
+
+
 def test_a_start_weights_the_states(truth, counts):
     chosen = {"discount": method("discount")}
     one = [procedure.losses(truth, counts, chosen, STRENGTHS, start=np.eye(S)[s])["loss"] for s in range(S)]

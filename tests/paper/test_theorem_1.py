@@ -59,6 +59,15 @@ def test_the_regularizers_of_data_have_the_same_advantages(table, seed, strength
     np.testing.assert_allclose(lower, blend, atol=1e-10)
 
 
+@given(counts(ended=st.just(False)), SEEDS, WEIGHTS, st.floats(0, 0.99))
+def test_a_blend_with_any_row_of_the_users_has_them_too(table, seed, strength, gamma):
+    random = np.random.default_rng(seed)
+    R, q = random.random(table.visits.shape), random_rows(random, (table.n_states,))
+    lower = plan(table, R, gamma, regularizer="discount", strength=strength)
+    blend = plan(table, R, gamma, regularizer="uniform_blend", row=q, strength=strength)
+    np.testing.assert_allclose(lower.advantages, blend.advantages, atol=1e-10)
+
+
 @given(SEEDS, st.integers(1, 9), WEIGHTS, st.floats(0, 0.99))
 def test_with_equal_counts_a_uniform_prior_has_them_too(seed, each, strength, gamma):
     rng = np.random.default_rng(seed)

@@ -40,6 +40,7 @@ from certeq.worlds.tumor import tumor_bins, tumor_trials
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # the authors' x axis
 ENGINE = "numba"  # always the same, so that results do not depend on the size of a chunk
 TOLERANCE = 1e-9  # of values, relative to the largest: small models are solved better than that, larger ones to it
+ORACLE, VALIDATED = "oracle", "cross_validation"  # methods that are no regularizers of the catalogue
 ROOM = 8_000_000  # numbers in the rows that are written out at once to value policies
 
 
@@ -47,7 +48,8 @@ ROOM = 8_000_000  # numbers in the rows that are written out at once to value po
 class Method:
     """A regularizer with its settings, as one line of a figure.
 
-    ``regularizer`` is a name in REGULARIZERS, or ``oracle``: ε* computed from the truth.
+    ``regularizer`` is a name in REGULARIZERS, or ``oracle``: ε* computed from the truth, or ``cross_validation``: the
+    uniform prior at the strength that predicts left-out rows best.
     """
 
     regularizer: str
@@ -56,7 +58,8 @@ class Method:
     @property
     def has_strength(self) -> bool:
         """Whether the method is swept over strengths."""
-        return self.regularizer != "oracle" and "strength" in regularizer_settings(self.regularizer)
+        known = self.regularizer not in (ORACLE, VALIDATED)
+        return known and "strength" in regularizer_settings(self.regularizer)
 
 
 def method(regularizer: str, **settings: Any) -> Method:
@@ -153,13 +156,15 @@ def policies(truth: MDP, counts: Counts, chosen: Method, grid: Floats, reward: F
     """
     reward = truth.reward if reward is None else reward
     reward = reward if reward.ndim == 2 else reward[:, None]
-    if chosen.regularizer == "oracle":
+    if chosen.regularizer == ORACLE:
         return even(solve(oracle(truth, counts), reward, truth.discount, engine=ENGINE).tied)
 
     def advised(regularizer: str, **settings: Any) -> Floats:
         found = plan(counts, reward, truth.discount, regularizer=regularizer, engine=ENGINE, **settings)
         return even(found.tied)
 
+    if chosen.regularizer == VALIDATED:
+        return advised("uniform_prior", strength=cross_validate(counts, STRENGTHS))
     if not chosen.has_strength:
         return advised(chosen.regularizer, **chosen.settings)
     nothing, some = grid == 0, grid[grid > 0]
@@ -169,6 +174,25 @@ def policies(truth: MDP, counts: Counts, chosen: Method, grid: Floats, reward: F
     if some.size:
         advice[:, ~nothing] = advised(chosen.regularizer, strength=some, **chosen.settings)
     return advice
+
+
+def cross_validate(counts: Counts, strengths: Sequence[float]) -> Floats:
+    """For each data set ``(...)``, the strength of a uniform prior that predicts each row best from all others.
+
+    By squared error, in closed form. Leaving out one of the c_i rows that went to i, of c in all, the others predict
+    p_j = (c_j - [i = j] + a) / m with a = M/N and m = c - 1 + M, and are off by Σ p_j² - 2p_i + 1. A row that was its
+    pair's only one is predicted uniformly.
+    """
+    N, c, square = counts.n_outcomes, counts.visits.astype(np.float64), counts.square_sum  # (..., S, A)
+    off = []
+    for strength in strengths:
+        M = weights.magnitude(counts.mean_visits, strength)[..., None, None]
+        a, m = M / N, np.where(c - 1 + M > 0, c - 1 + M, 1)
+        squares = c * (square + 2 * a * c + N * a**2) - 2 * (square + a * c) + c  # Σ_i c_i Σ_j (m p_j)²
+        error = squares / m**2 - 2 * (square - c + a * c) / m + c
+        alone = (c == 1) & (M == 0)
+        off.append(np.where(c > 0, np.where(alone, 1 - 1 / N, error), 0.0).sum(axis=(-2, -1)))
+    return np.asarray(np.asarray(strengths)[np.argmin(off, axis=0)])
 
 
 def even(best: Booleans) -> Floats:

@@ -27,7 +27,12 @@ def uniform_blend(
     strength: ArrayLike | None = None,
     planning_discount: ArrayLike | None = None,
     discount: ArrayLike | None = None,
+    row: ArrayLike | None = None,
 ) -> Shrinkage:
-    """The same weight for every pair, toward the uniform row: by Theorem 1 the same policies as ``discount``."""
+    """The same weight for every pair, toward the uniform row, or another ``row`` that all pairs share.
+
+    By Theorem 1 it has the same policies as ``discount``, whatever the row.
+    """
     epsilon = strength_of("uniform_blend", strength, planning_discount, discount)
-    return Shrinkage(constant(counts, epsilon), targets.uniform(counts), learned=False)
+    target = targets.uniform(counts) if row is None else targets.shared_row(row, counts)
+    return Shrinkage(constant(counts, epsilon), target, learned=False)
