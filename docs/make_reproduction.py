@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from certeq.report.reproduction import of_paper, ours, tally
+
 HERE = Path(__file__).parent
 SMALL = 300_000  # bytes of a table that is kept beside the page
 PREFACE = HERE / "reproduction-preface.md"
@@ -22,15 +24,15 @@ def main(folder: Path) -> None:
     beside = HERE / "reproduction"
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir()
-    counts = run["counts"]
+    seed = run["figures"][0]["seed"]
     page = [
         PREFACE.read_text(encoding="utf-8").format(
-            command="certeq reproduce all --profile paper",
+            command=f"certeq reproduce all --profile paper --seed {seed}",
             version=run["certeq"],
-            seed=run["figures"][0]["seed"],
-            holds=counts["holds"],
-            fails=counts["does not hold"],
-            open=counts["undecided"],
+            seed=seed,
+            claims=sum(run["counts"]["paper"].values()),
+            paper=tally(run["counts"]["paper"]),
+            ours=tally(run["counts"]["ours"]),
         )
     ]
     for figure in run["figures"]:
@@ -57,13 +59,22 @@ def section(figure: dict[str, Any], source: Path, beside: Path) -> str:
         f"`{figure['command']}`, {figure['seconds']:.0f} s of work"
         + (f"; table: [{name}.csv](reproduction/{name}.csv)." if small else "; its table is too large to keep here."),
         "",
-        "| verdict | claim | measured |",
-        "|---|---|---|",
     ]
-    for verdict in figure["verdicts"]:
+    for title, verdicts in (("the paper says", of_paper(figure["verdicts"])), ("we ask", ours(figure["verdicts"]))):
+        lines += judged(title, verdicts)
+    return "\n".join(lines)
+
+
+def judged(title: str, verdicts: list[dict[str, Any]]) -> list[str]:
+    """A table of verdicts, if there are any."""
+    if not verdicts:
+        return []
+    lines = [f"| verdict | {title} | measured |", "|---|---|---|"]
+    for verdict in verdicts:
         measured = " ".join(part for part in (verdict["measured"], verdict["note"]) if part)
-        lines.append(f"| **{verdict['outcome']}** | {cell(verdict['claim'])} | {cell(measured)} |")
-    return "\n".join([*lines, ""])
+        where = f" ({verdict['paper']})" if verdict["paper"] else ""
+        lines.append(f"| **{verdict['outcome']}** | {cell(verdict['claim'] + where)} | {cell(measured)} |")
+    return [*lines, ""]
 
 
 def cell(text: str) -> str:

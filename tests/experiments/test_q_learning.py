@@ -19,14 +19,19 @@ def table(tmp_path_factory):
     return shards.run(figure.work, figure.cells(SMALL), tmp_path_factory.mktemp("shards"))
 
 
+def shown(table):
+    return table.filter(pl.col("exploration") == figure.SHOWN)
+
+
 def test_the_table_has_every_agent_and_point(table):
-    assert len(table) == 3 * 3 * 30 * 4
+    assert len(table) == 3 * 3 * 30 * 4 * len(figure.EXPLORATIONS)
     assert table["episode"].unique().sort().to_list() == [5, 10, 15, 20]
-    assert figure.curves_of(table, "Loop", "specific").shape == (30, 4)
+    assert figure.curves_of(shown(table), "Loop", "specific").shape == (30, 4)
 
 
 def test_the_curve_adds_up_to_what_the_agents_earned():
     cell = {**figure.cells(SMALL)[-1], "methods": {"specific": {"variant": "specific"}}}
+    assert cell["life"]["exploration"] == figure.EXPLORATIONS[-1]
     columns = figure.work(cell, 3)
     assert cell["environment"] == "loop"
     random = np.random.default_rng(3)
@@ -39,7 +44,7 @@ def test_the_curve_adds_up_to_what_the_agents_earned():
 
 def test_all_methods_meet_the_same_worlds(table):
     """An agent that can do nothing wrong earns the same: the chains are the same for all methods."""
-    chain = [figure.curves_of(table, "random chain", name).mean(axis=1) for name in figure.METHODS]
+    chain = [figure.curves_of(shown(table), "random chain", name).mean(axis=1) for name in figure.METHODS]
     others = [np.corrcoef(chain[0], other)[0, 1] for other in chain[1:]]
     assert min(others) > 0.5
 
@@ -68,6 +73,8 @@ def test_verdicts_follow_the_table(table):
     expected = [HOLDS, HOLDS, FAILS, FAILS, HOLDS, HOLDS]  # River Swim, random chain, Loop
     assert [v.outcome for v in better] == expected
     assert [v.outcome for v in worse] == [FAILS if outcome == HOLDS else HOLDS for outcome in expected]
+    assert all(v.measured.startswith(f"{v.outcome} from 0.05 to 0.4") for v in better)
+    assert [bool(v.paper) for v in better] == [True, False] * 3  # of losses the paper says nothing
 
 
 def test_a_cell_is_a_function_of_what_it_says_and_the_seed():

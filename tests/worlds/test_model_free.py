@@ -345,3 +345,23 @@ def test_replications_must_fit_a_batch():
         q_learning(random_mdp(batch=(4,)), replications=3)
     with pytest.raises(InputError, match="one axis"):
         q_learning(random_mdp(batch=(2, 2)))
+
+
+def splits(n, parts, most):
+    """All ways to write n as a sum of so many numbers, none above ``most`` and falling."""
+    if parts == 1:
+        return [(n,)] if n <= most else []
+    return [(k, *rest) for k in range(min(n, most), -1, -1) for rest in splits(n - k, parts - 1, k)]
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_the_limit_on_simulating_acts_only_where_equation_5_says_1(n):
+    """Of all counts over up to nine states, the least chance of a real step other than 0 is n / (n² + n - 1)."""
+    least = 1.0
+    for N in range(2, 10):
+        for counts in splits(n, N, n):
+            real = 1 - naive.epsilon_star(np.array(counts) / n, np.full(N, 1 / N), n)
+            if real > 1e-12:
+                least = min(least, real)
+    assert least == pytest.approx(n / (n**2 + n - 1))
+    assert least > 1 / (n + 1)

@@ -84,8 +84,8 @@ def q_learning(
     proportional to the target, ε* = 1: as printed, the loop then simulates, and without a real step ε* cannot change.
     Here ε* is at most n / (n + 1), n the real visits of the pair. So a new pair (n = 0) is always tried first, also in
     ``"constant"``, and later a real step comes after n + 1 decisions on average, or sooner. For the uniform target this
-    is no new parameter: the smallest chance of a real step that Eq. 5 can give, other than 0, is 1 / (n + 1), so the
-    limit acts only where Eq. 5 says exactly 1. For the same reason ``probability`` must be below 1.
+    is no new parameter: the least chance of a real step that Eq. 5 can give, other than 0, is n / (n² + n - 1), above
+    1 / (n + 1), so the limit acts only where Eq. 5 says exactly 1. For the same reason ``probability`` must be below 1.
 
     ``mdp`` may be a batch of R MDPs along one leading axis: then replication r lives in MDP r. Rewards are r(s, a) and
     known to the simulation, as in the paper. Each episode starts in a state drawn uniformly, as in Algorithm 3

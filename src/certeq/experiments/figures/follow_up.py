@@ -287,18 +287,18 @@ def _curves(table: pl.DataFrame, planner: str) -> dict[str, Floats]:
 
 def draw(table: pl.DataFrame) -> Figure:
     """Theirs and ours, method by method; and what stopping early does."""
-    from certeq.report import style as pictures
+    from certeq.report import style
 
     figure: Figure
-    with pictures.style():
-        figure, axes = pictures.canvas(3, 2, width=7.2, height=2.4)
+    with style.style():
+        figure, axes = style.canvas(3, 2, width=7.2, height=2.4)
         for axis, (panel, case) in zip(axes.ravel(), CASES.items(), strict=False):
             for index, planner in enumerate((FIRST, EVEN)):
                 found = compared(table, panel, planner)
                 x = np.arange(len(found)) + 0.18 * index
                 mean = np.array([ours.mean for ours, _ in found.values()])
                 half = mean - np.array([ours.low for ours, _ in found.values()])
-                color, marker = pictures.COLORS[index], pictures.MARKERS[index]
+                color, marker = style.COLORS[index], style.MARKERS[index]
                 axis.errorbar(
                     x, mean, half, color=color, marker=marker, linestyle="", capsize=2, label=f"ours, {planner}"
                 )
@@ -318,14 +318,14 @@ def draw(table: pl.DataFrame) -> Figure:
 
 
 def _draw_early(axis: Any, table: pl.DataFrame) -> None:
-    from certeq.report import style as pictures
+    from certeq.report import style
 
     dashes = {FIRST: "-", ROUGH: "--", ROUGHER: ":"}
     for planner, dash in dashes.items():
         for index, name in enumerate((DISCOUNT, UNIFORM)):
             label = f"{name.removeprefix('best ')}, {'solved' if planner == FIRST else planner}"
             axis.plot(
-                STRENGTHS, _curves(table, planner)[name], dash, color=pictures.COLORS[index], label=label, linewidth=1
+                STRENGTHS, _curves(table, planner)[name], dash, color=style.COLORS[index], label=label, linewidth=1
             )
     axis.set(title="River Swim, stopped early", xlabel="strength ε")
     axis.legend(fontsize=4.5)

@@ -130,13 +130,13 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
 
 def draw(table: pl.DataFrame) -> Figure:
     """Signs: claims and pseudo-counts down, rows per pair across, one panel for each world."""
-    from certeq.report import style as pictures
+    from certeq.report import style
 
     short = ("uniform beats discount: on average", "at their best", "at no strength more")
     names = ("ε* beats discount", "ε* near uniform")
     figure: Figure
-    with pictures.style():
-        figure, axes = pictures.canvas(3, 1, width=7.2, height=2.9, sharey=True)
+    with style.style():
+        figure, axes = style.canvas(3, 1, width=7.2, height=2.9, sharey=True)
         for axis, world in zip(axes[0], WORLDS, strict=True):
             plain, specific = outcomes(table, world)
             lines = dict(zip(short, plain.values(), strict=True))
@@ -145,13 +145,7 @@ def draw(table: pl.DataFrame) -> Figure:
             for y, each in enumerate(lines.values()):
                 for x, outcome in enumerate(each.values()):
                     marker, fill = SIGNS[outcome]
-                    color = (
-                        pictures.COLORS[0]
-                        if outcome == HOLDS
-                        else pictures.COLORS[1]
-                        if outcome == FAILS
-                        else "#777777"
-                    )
+                    color = style.COLORS[0] if outcome == HOLDS else style.COLORS[1] if outcome == FAILS else "#777777"
                     axis.plot(x, y, marker=marker, fillstyle=fill, color=color, markersize=5, linestyle="")
             axis.set_xticks(range(len(ROWS)), [str(each) for each in ROWS])
             axis.set_yticks(range(len(lines)), list(lines))
