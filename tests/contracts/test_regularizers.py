@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from certeq import REGULARIZERS, InputError, plan, shrink
+from certeq import REGULARIZERS, Batch, Counts, InputError, plan, shrink, tally
 from certeq.learning.equivalence import estimate
 from certeq.regularizers import needs_of, settings_of
 from strategies import SEEDS, WEIGHTS, as_sparse, counts, element, random_counts, random_rows

@@ -11,7 +11,7 @@ from certeq.base.arrays import ArrayLike, Floats, floats
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts, as_counts
 from certeq.model import weights
-from certeq.model.kernel import Mixture, Rows
+from certeq.model.kernel import Mixture, Operator, Rows
 from certeq.model.moments import action_moments, moments, true_action_moments, true_moments
 from certeq.regularizers import Shrinkage, shrink
 
@@ -85,7 +85,7 @@ def mse_of(
         state = action_moments(counts, **how) if truth is None else true_action_moments(visits, truth)
         return weights.action_average_mse(state, shrinkage.weight)
     target = shrinkage.target
-    if isinstance(target, Mixture):
+    if isinstance(target, Mixture | Operator):
         target = Rows.trusted(target.dense())
     if truth is None:
         return weights.mse(moments(counts, target, **how), shrinkage.weight)
