@@ -48,7 +48,7 @@ PAGES = {
         "The main job in one call, and what it returns.",
         ("learn", "Learned", "Policy", "CertaintyEquivalence"),
         ("certeq.learning.rules.Rules", "certeq.learning.case.Case", "certeq.learning.case.Data",
-         "certeq.learning.learned.Summary", "certeq.learning.policy.Advice", "certeq.learning.policy.Piece",
+         "certeq.learning.learned.Summary", "certeq.learning.policy.Advice", "certeq.learning.policy.AdviceLine",
          "certeq.model.rewards.Rewards"),
     ),
     "models": Page(

@@ -30,7 +30,7 @@ class Advice:
     reason: tuple[str, ...]  # why there is no advice; empty where there is
 
 
-class Piece(NamedTuple):
+class AdviceLine(NamedTuple):
     """A piece of advice: what is known of one state at one decision. None where there is none, or it is not known."""
 
     decision: int  # how many were made before
@@ -155,7 +155,7 @@ class Policy:
 
     def pieces(
         self, states: ArrayLike | None = None, *, weight: Floats | None = None, values: Floats | None = None
-    ) -> Iterator[Piece]:
+    ) -> Iterator[AdviceLine]:
         """List the advice, decision by decision and state by state: the one table that all others are made of.
 
         Parameters
@@ -180,10 +180,10 @@ class Policy:
             lines = zip(shown.tolist(), words, *(column.tolist() for column in columns), strict=True)
             for s, word, a, visits, w, value, b, less in lines:
                 if a < 0:
-                    yield Piece(t, s, word)
+                    yield AdviceLine(t, s, word)
                 else:
                     told = visits, None if weight is None else w, value
-                    yield Piece(t, s, word, a, names[a], *told, b, names[b], less if b >= 0 else None)
+                    yield AdviceLine(t, s, word, a, names[a], *told, b, names[b], less if b >= 0 else None)
 
     def _repr_html_(self) -> str:
         S = len(self.visits)

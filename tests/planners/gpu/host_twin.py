@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from certeq.planners.gpu.arguments import Found
-from certeq.planners.gpu.kernels import SOURCE, options
+from certeq.planners.gpu.launching import SOURCE, options
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 
@@ -32,7 +32,7 @@ def call(name, work, *rest):
 
 
 def plan(work, max_iterations):
-    """`certeq.planners.gpu.kernels.plan` on the host."""
+    """`certeq.planners.gpu.launching.plan` on the host."""
     n, S = work.size, work.shape[0]
     found = Found(np.full((n, S), -7), np.full((n, S), np.nan), np.full(n, -7), np.full(n, np.nan))
     faults = np.zeros(1, dtype=np.int64)
@@ -41,7 +41,7 @@ def plan(work, max_iterations):
 
 
 def value(work, policy):
-    """`certeq.planners.gpu.kernels.value` on the host."""
+    """`certeq.planners.gpu.launching.value` on the host."""
     values, faults = np.full(policy.shape, np.nan), np.zeros(1, dtype=np.int64)
     call("value", work, policy, values, faults)
     return None if faults[0] else values

@@ -6,11 +6,11 @@ import scipy.sparse as sp
 
 from certeq.base.threads import Crew
 from certeq.planners.sparse import kernels
-from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, Model, Table
+from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, PerPair, SparseModel
 
 S, A = 2 * BLOCK + 77, 3
 BLOCKS = 3
-ALL = Table(np.ones(1), 0, 0)
+ALL = PerPair(np.ones(1), 0, 0)
 
 
 def random_lines(rng, axes=(S, A)):
@@ -24,7 +24,7 @@ def random_lines(rng, axes=(S, A)):
 
 def full(rng, shape=(S, A)):
     array = rng.random(shape)
-    return Table(array.ravel(), shape[1] if shape[0] > 1 else 0, int(shape[1] > 1)), array
+    return PerPair(array.ravel(), shape[1] if shape[0] > 1 else 0, int(shape[1] > 1)), array
 
 
 def run(kernel, *args):
@@ -42,7 +42,9 @@ def improve(model, pull, values, policy, share=ALL, averaged=False, keep=0.0, ne
 
 def model_of(data, weight, mixed, reward, allowed=None):
     everything = np.ones((S, A), dtype=bool)
-    return Model(data, weight, mixed, reward, 0.9, A, everything if allowed is None else allowed, allowed is not None)
+    return SparseModel(
+        data, weight, mixed, reward, 0.9, A, everything if allowed is None else allowed, allowed is not None
+    )
 
 
 @pytest.mark.parametrize("weights", [(1, 1), (S, 1), (1, A), (S, A)])
@@ -109,7 +111,7 @@ def test_a_pair_that_is_not_allowed_is_never_taken(plain):
 def test_a_stochastic_policy_is_backed_up_by_its_mean(plain):
     model, q, values = plain
     probabilities = np.random.default_rng(3).dirichlet(np.ones(A), size=S)
-    share = Table(probabilities.ravel(), A, 1)
+    share = PerPair(probabilities.ravel(), A, 1)
     _, _, best, notes = improve(model, ALL, values, np.zeros(S, dtype=np.uint32), share, True)
     np.testing.assert_allclose(best, (probabilities * q).sum(axis=1), rtol=1e-12, atol=1e-12)
     assert notes[:, 1].max() == pytest.approx((best - values).max())

@@ -41,7 +41,7 @@ _pasted = njit(inline="always")
 _plain = njit(cache=True, nogil=True, error_model="numpy")
 
 
-class Model(NamedTuple):
+class MediumModel(NamedTuple):
     """One planned MDP, as views of the operands."""
 
     rows: Floats  # (S, A, S)
@@ -141,7 +141,7 @@ def _pack(rows: Floats, target: Floats, room: Room) -> bool:
 
 
 @_plain
-def _expect(model: Model, room: Room, policy: Any, every: bool, v: Floats) -> None:
+def _expect(model: MediumModel, room: Room, policy: Any, every: bool, v: Floats) -> None:
     """``q[s, a]`` = expected v after pair (s, a), for the policy's pairs or for every pair alive."""
     rows, sparse, weight, mixed, target, _, _ = model
     packed, blocks, ends, _, _, shared, alive, q, _, padded, _, _, _, _ = room
@@ -171,7 +171,7 @@ def _expect(model: Model, room: Room, policy: Any, every: bool, v: Floats) -> No
 
 
 @_plain
-def _residual(model: Model, room: Room, policy: Any, v: Floats) -> float:
+def _residual(model: MediumModel, room: Room, policy: Any, v: Floats) -> float:
     """``r = reward + g P v - v`` under the policy; returns its largest absolute entry."""
     _expect(model, room, policy, False, v)
     noise = NOISE * _largest(v)
@@ -182,7 +182,7 @@ def _residual(model: Model, room: Room, policy: Any, v: Floats) -> float:
 
 
 @_plain
-def _cycle(model: Model, room: Room, policy: Any, v: Floats, size: float, goal: float) -> float:
+def _cycle(model: MediumModel, room: Room, policy: Any, v: Floats, size: float, goal: float) -> float:
     """Move v, where the policy's residual is r with 2-norm ``size``, by GMRES; return the 2-norm that is left."""
     basis, h, turn, e = room.basis, room.triangle, room.rotation, room.rest
     for i in range(v.size):
@@ -219,7 +219,7 @@ def _cycle(model: Model, room: Room, policy: Any, v: Floats, size: float, goal: 
 
 
 @_plain
-def _eliminate(model: Model, room: Room, policy: Any, v: Floats) -> None:
+def _eliminate(model: MediumModel, room: Room, policy: Any, v: Floats) -> None:
     """Move v, where the policy's residual is r, to its values by elimination, in which I - g P needs no pivots."""
     S, r = v.size, room.r
     matrix = np.empty((S, S))
@@ -242,7 +242,7 @@ def _eliminate(model: Model, room: Room, policy: Any, v: Floats) -> None:
 
 
 @_pasted
-def _evaluate(model: Model, room: Room, policy: Any, v: Floats, goal: float) -> None:
+def _evaluate(model: MediumModel, room: Room, policy: Any, v: Floats, goal: float) -> None:
     """Move v until the policy's residual, which is r at the start, is at most ``goal`` in the 2-norm."""
     size = np.sqrt(dot(room.r, room.r))
     while size > goal:
@@ -257,7 +257,7 @@ def _evaluate(model: Model, room: Room, policy: Any, v: Floats, goal: float) -> 
 
 
 @_pasted
-def _masses(model: Model, room: Room) -> tuple[float, float]:
+def _masses(model: MediumModel, room: Room) -> tuple[float, float]:
     """Return the least and the greatest mass of a mixed row, among the pairs alive."""
     low, high = np.inf, 0.0
     G, H = room.target_mass.shape
@@ -277,7 +277,9 @@ def _goal(tolerance: float, gap: float, scale: float) -> float:
 
 
 @_pasted
-def _plan(model: Model, room: Room, tolerance: float, max_iterations: int, v: Floats, policy: Any) -> tuple[int, float]:
+def _plan(
+    model: MediumModel, room: Room, tolerance: float, max_iterations: int, v: Floats, policy: Any
+) -> tuple[int, float]:
     """Move v to the optimal values, and the policy with it; return the number of backups and the residual."""
     reward, g, q, r, alive = model.reward, model.discount, room.q, room.r, room.alive
     S, A = q.shape
@@ -369,7 +371,7 @@ def plan_medium(
                     if room.alive[s, a] and (pi[s] < 0 or R[s, a] > R[s, pi[s]]):
                         pi[s] = a
                 v[s] = values[k, step - 1, s] if step > 0 else R[s, pi[s]]
-            model = Model(T, sparse, w, w.any(), G, R, g)
+            model = MediumModel(T, sparse, w, w.any(), G, R, g)
             iterations[k, step], residual[k, step] = _plan(model, room, tolerance, max_iterations, v, pi)
     return -1
 
@@ -390,7 +392,7 @@ def evaluate_medium(
         for step in range(weight_of.shape[1]):
             w, R, g = weight[weight_of[k, step]], reward[reward_of[k, step]], discount[discount_of[k, step]]
             v, pi = values[k, step], policy[k, step]
-            model = Model(T, sparse, w, w.any(), G, R, g)
+            model = MediumModel(T, sparse, w, w.any(), G, R, g)
             mean = 0.0
             for s in range(S):
                 mean += R[s, pi[s]] / S

@@ -2,7 +2,7 @@
 
 - ``solving``: the way from `solve`, for arrays of the host and of the device.
 - ``planning``: from arrays with batch axes to the kernels, and back. ``arguments``: how they broadcast.
-- ``kernels``: policy iteration in CUDA (``small.cu``), up to 32 states. Twin: ``planners.policy_iteration``.
+- ``launching``: policy iteration in CUDA (``small.cu``), up to 32 states. Twin: ``planners.policy_iteration``.
 - ``drawing``: Dirichlet rows. Twin: ``questions.draws.draw_rows``.
 - ``mixture``: a mixture of arrays on the device. Twin: ``model.kernel.Mixture``.
 - ``device``: CuPy, or a message that says what is missing.

@@ -19,7 +19,7 @@ class Operand(NamedTuple):
     of: Any  # (size,): which entry belongs to each MDP
 
 
-class Operands(NamedTuple):
+class DeviceOperands(NamedTuple):
     """All that a batch of MDPs is made of."""
 
     rows: Operand  # (n, S, A, S)
@@ -59,7 +59,7 @@ class Found(NamedTuple):
 TRAILING = (3, 2, 3, 2, 0, 2)  # axes of the operands that are not axes of the batch
 
 
-def line_up(xp: Any, *given: Any) -> tuple[tuple[int, ...], Operands]:
+def line_up(xp: Any, *given: Any) -> tuple[tuple[int, ...], DeviceOperands]:
     """The batch axes, and the operands; their trailing axes are in full, their leading ones broadcast.
 
     ``xp`` is CuPy; or NumPy, for a kernel that was compiled for the host.
@@ -71,4 +71,4 @@ def line_up(xp: Any, *given: Any) -> tuple[tuple[int, ...], Operands]:
         index = xp.broadcast_to(xp.arange(prod(own), dtype=xp.int64).reshape(own), batch)
         entries = xp.ascontiguousarray(array).reshape(prod(own), *array.shape[len(own) :])
         lined_up.append(Operand(entries, xp.ascontiguousarray(index).reshape(prod(batch))))
-    return batch, Operands(*lined_up)
+    return batch, DeviceOperands(*lined_up)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from certeq.base.errors import InputError
-from certeq.planners.gpu import kernels as small
+from certeq.planners.gpu import launching as small
 from certeq.planners.gpu.arguments import Found, line_up
 from certeq.planners.gpu.device import cupy
 

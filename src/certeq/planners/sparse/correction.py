@@ -20,7 +20,7 @@ from certeq.base.threads import Crew
 from certeq.model.kernel import Operator, Rows
 from certeq.planners.backup import policy_operator
 from certeq.planners.sparse import kernels
-from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, Table
+from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, PerPair
 
 Singles = NDArray[np.float32]
 Actions = NDArray[np.uint32]
@@ -33,14 +33,14 @@ FAILURES = 3  # of BiCGStab, after which it is not tried again
 LOST = 1e8  # times the residual it began with: BiCGStab will not come back from there
 LIGHT = 128  # blocks: passes over mere vectors are worth several threads from here on
 NOBODY = 2**32 - 1  # an action that nobody takes
-ALL = Table(np.ones(1), 0, 0)
+ALL = PerPair(np.ones(1), 0, 0)
 
 
-class Part(NamedTuple):
+class Component(NamedTuple):
     """A share of the model: rows that count with ``base + slope * weight``."""
 
     rows: Lines | Rows | Operator
-    weight: Table
+    weight: PerPair
     base: float
     slope: float
 
@@ -49,7 +49,7 @@ class Choice(NamedTuple):
     """An action for each state, and the probability with which it is taken."""
 
     policy: Actions
-    share: Table
+    share: PerPair
 
 
 class Follower:
@@ -60,7 +60,7 @@ class Follower:
 
     def __init__(
         self,
-        parts: list[Part],
+        parts: list[Component],
         S: int,
         A: int,
         discount: float,
@@ -113,7 +113,7 @@ class Follower:
                     self.others.append((much, policy_operator(part.rows, choice.policy.astype(np.int64))))
         self.followed = Followed(self.slots, self.lengths, *self.room, amount)
 
-    def _add_amounts(self, part: Part, choices: list[Choice], amount: Any) -> None:
+    def _add_amounts(self, part: Component, choices: list[Choice], amount: Any) -> None:
         for policy, share in choices:
             what = part.weight, self.discount * part.slope, share, policy
             self.crew.run(kernels.add_amounts, self.blocks, *what, amount, grain=LIGHT)

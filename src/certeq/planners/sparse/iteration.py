@@ -35,7 +35,7 @@ PROGRESS = 0.9  # a pass should bring the residual below this part of the least 
 STRIKES = 50  # passes without progress, after which BiCGStab is not trusted any longer
 
 
-class Known(NamedTuple):
+class Certified(NamedTuple):
     """What the last full pass certifies."""
 
     values: Floats  # (S,), as they were backed up
@@ -80,7 +80,7 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
     return Solution(policy, final, count, residual, np.asarray(converged), error, watch.interrupted)
 
 
-def _certify(seen: Seen, values: Floats, gap: float, uneven: float, iteration: int) -> Known:
+def _certify(seen: Seen, values: Floats, gap: float, uneven: float, iteration: int) -> Certified:
     """Find the constant to add to the values, 0 where none helps, and a bound on the residual that then remains."""
     plain = max(seen.high, -seen.low)
     shift = (seen.low + seen.high) / 2 / gap
@@ -88,15 +88,15 @@ def _certify(seen: Seen, values: Floats, gap: float, uneven: float, iteration: i
     if size >= plain:
         shift, size = 0.0, plain
     scale = max(abs(seen.bottom + shift), abs(seen.top + shift), 1e-300)
-    return Known(values, shift, size, scale, seen, iteration)
+    return Certified(values, shift, size, scale, seen, iteration)
 
 
-def _hidden(known: Known, final: Floats, problem: Problem) -> float:
+def _hidden(known: Certified, final: Floats, problem: Problem) -> float:
     """What rounding hides of the residual where a large constant was taken off: values were larger when backed up."""
     excess = float(np.abs(known.values).max() - np.abs(final).max())
     return (16 + terms(problem.model)) * UNIT * max(excess, 0.0)
 
 
-def _tie(known: Known) -> float:
+def _tie(known: Certified) -> float:
     """What counts as a tie."""
     return TIE * (known.seen.top - known.seen.least) + ROUNDING * known.scale

@@ -36,7 +36,7 @@ class Lines(NamedTuple):
     by_action: int
 
 
-class Table(NamedTuple):
+class PerPair(NamedTuple):
     """One number for each pair, at ``s * by_state + a * by_action``; a step of 0 says "the same for all"."""
 
     numbers: Floats
@@ -44,13 +44,13 @@ class Table(NamedTuple):
     by_action: int
 
 
-class Model(NamedTuple):
+class SparseModel(NamedTuple):
     """What a full pass reads: rows ``(1 - weight) * data + weight * target``, and what the target expects."""
 
     data: Lines
-    weight: Table
+    weight: PerPair
     mixed: bool  # whether there is a target at all
-    reward: Table
+    reward: PerPair
     discount: float
     n_actions: int
     allowed: Any  # (S, A) booleans
@@ -79,8 +79,8 @@ def _place(s: Any, a: Any, by_state: int, by_action: int) -> Any:
 
 @_kernel
 def improve(
-    start: int, stop: int, model: Model, pull: Table, values: Floats, policy: Any, share: Table, averaged: bool,
-    keep: float, near: float, better: Any, lowest: Any, best: Floats, notes: Floats,
+    start: int, stop: int, model: SparseModel, pull: PerPair, values: Floats, policy: Any, share: PerPair,
+    averaged: bool, keep: float, near: float, better: Any, lowest: Any, best: Floats, notes: Floats,
 ) -> None:  # fmt: skip
     """Back values up: ``best`` = max Q, ``better`` = the improved policy, ``lowest`` = the lowest of the best actions.
 
@@ -160,7 +160,7 @@ def add_room(start: int, stop: int, lines: Lines, n_actions: int, together: bool
 
 @_kernel
 def copy_rows(
-    start: int, stop: int, lines: Lines, weight: Table, base: float, slope: float, share: Table, policy: Any,
+    start: int, stop: int, lines: Lines, weight: PerPair, base: float, slope: float, share: PerPair, policy: Any,
     before: Any, first: bool, slots: Any, lengths: Any, columns: Any, chances: Any,
 ) -> None:  # fmt: skip
     """Copy the rows of actions that are not as ``before``, times ``share * (base + slope * weight)``.
@@ -187,7 +187,7 @@ def copy_rows(
 
 
 @_kernel
-def add_amounts(start: int, stop: int, weight: Table, scale: float, share: Table, policy: Any, amount: Any) -> None:
+def add_amounts(start: int, stop: int, weight: PerPair, scale: float, share: PerPair, policy: Any, amount: Any) -> None:
     """Add ``scale * share * weight`` of the policy's pairs to ``amount``."""
     for block in range(start, stop):
         for s in _states(block, policy.size):

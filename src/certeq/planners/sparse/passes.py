@@ -12,8 +12,8 @@ from certeq.base.threads import Crew
 from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Operator, Rows, SparseRows
 from certeq.planners.problem import Problem
 from certeq.planners.sparse import kernels
-from certeq.planners.sparse.correction import ALL, FAILURES, Choice, Follower, Part
-from certeq.planners.sparse.kernels import BLOCK, Lines, Model, Table
+from certeq.planners.sparse.correction import ALL, FAILURES, Choice, Component, Follower
+from certeq.planners.sparse.kernels import BLOCK, Lines, PerPair, SparseModel
 
 Weighted = tuple[Floats, Rows | SparseRows | Operator]  # (S or 1, A or 1), and the rows that count with it
 
@@ -45,8 +45,11 @@ class Passes:
         self.weight = sum((weight for weight, _ in rest), start=np.zeros((1, 1))) if len(rest) != 1 else rest[0][0]
         discount, mixed, main = float(problem.discount), table(self.weight), lines(data)
         allowed, masked = np.ascontiguousarray(problem.allowed), not problem.allowed.all()
-        self.model = Model(main, mixed, bool(rest), table(problem.reward), discount, A, allowed, masked)
-        parts = [Part(main, mixed, 1.0, -1.0), *(Part(rows, table(weight), 0.0, 1.0) for weight, _, rows in self.rest)]
+        self.model = SparseModel(main, mixed, bool(rest), table(problem.reward), discount, A, allowed, masked)
+        parts = [
+            Component(main, mixed, 1.0, -1.0),
+            *(Component(rows, table(weight), 0.0, 1.0) for weight, _, rows in self.rest),
+        ]
         least, most = _masses(problem)
         self.gap, self.uneven = 1 - discount * most, discount * (most - least)
         self.follower = Follower(parts, S, A, discount, 1 - self.gap, follow is not None, crew)
@@ -97,7 +100,7 @@ class Passes:
         S, A = self.follow.shape
         return [Choice(np.full(S, a, dtype=np.uint32), self.share) for a in range(A)]
 
-    def _pull(self, values: Floats) -> Table:
+    def _pull(self, values: Floats) -> PerPair:
         """What the target rows expect; of several, the average by their weights."""
         expected = [self._expect(leaf, rows, values) for _, leaf, rows in self.rest]
         if len(expected) <= 1:
@@ -154,13 +157,13 @@ def _alike(one: Kernel, other: Kernel) -> bool:
     return one is other
 
 
-def table(array: Floats) -> Table:
+def table(array: Floats) -> PerPair:
     """A table ``(S or 1, A or 1)`` of numbers, without copying one that is merely broadcast."""
     s = slice(1) if array.strides[0] == 0 else slice(None)
     a = slice(1) if array.strides[1] == 0 else slice(None)
     small = np.ascontiguousarray(array[s, a], dtype=np.float64)
     by_state, by_action = small.shape[1] if small.shape[0] > 1 else 0, int(small.shape[1] > 1)
-    return Table(small.reshape(-1), by_state, by_action)
+    return PerPair(small.reshape(-1), by_state, by_action)
 
 
 def lines(rows: SparseRows) -> Lines:

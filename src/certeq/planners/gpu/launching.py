@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.planners.gpu.arguments import Found, Operands
+from certeq.planners.gpu.arguments import DeviceOperands, Found
 from certeq.planners.gpu.device import cupy
 
 WARP = 32  # lanes; a state is a lane
@@ -28,7 +28,7 @@ class Launcher(NamedTuple):
     together: int  # MDPs
     bytes: int  # of shared memory
 
-    def __call__(self, work: Operands, *arguments: Any) -> None:
+    def __call__(self, work: DeviceOperands, *arguments: Any) -> None:
         """Run the kernel on all MDPs."""
         operands = [part for operand in work for part in operand]
         blocks = -(-work.size // self.together)
@@ -45,7 +45,7 @@ def shared_memory() -> int:
     return _shared_memory(_device())
 
 
-def plan(work: Operands, max_iterations: int) -> Found | None:
+def plan(work: DeviceOperands, max_iterations: int) -> Found | None:
     """Plan for all MDPs, or None if any is not as it should be."""
     cp = cupy()
     n, S = work.size, work.shape[0]
@@ -56,7 +56,7 @@ def plan(work: Operands, max_iterations: int) -> Found | None:
     return None if faults[0] else Found(policy, values, iterations, residual)
 
 
-def value(work: Operands, policy: Any) -> Any | None:
+def value(work: DeviceOperands, policy: Any) -> Any | None:
     """Values ``(size, S)`` of policies ``(size, S)``, or None if anything is not as it should be."""
     cp = cupy()
     values, faults = cp.empty(policy.shape), cp.zeros(1, dtype=cp.int64)
