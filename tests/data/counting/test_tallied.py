@@ -104,7 +104,7 @@ def test_what_is_not_a_file_of_counts_is_refused(tallied, tmp_path):
     refused(told(reward={"unit": "x"}), "damaged")
     refused(told(reward=about["reward"] | {"unit": float("inf")}), "damaged")
     refused(told(actions=about["states"]), "entries instead of|do not go with|damaged")
-    refused(told(states={"version": 1, "axes": [], "cells": []}), "The recipe's 'cells' must be lists")
+    refused(told(states={"version": 1, "axes": [], "cells": []}), "The recipe is damaged at axes: ")
 
 
 def test_numbers_that_make_no_sense_are_refused(tallied, tmp_path):
