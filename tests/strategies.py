@@ -11,7 +11,7 @@ from certeq.data.counts import Counts
 
 SEEDS = st.integers(0, 2**32 - 1)
 WEIGHTS = st.sampled_from([0.0, 1.0]) | st.floats(1e-6, 1)
-SHAPES = st.sampled_from([(), (1,), (3,), (2, 3)])
+SHAPES = st.sampled_from([(), (1,), (3,), (2, 3)])  # all of these broadcast with one another
 
 
 class Model(NamedTuple):

@@ -44,7 +44,7 @@ EXAMPLES = {  # settings of each regularizer, of which the laws draw; a value ma
     "evidence_targets": [{}, {"compare": ["self_loop", "reachable"]}, {"odds": 1.0, "structures": ["action"]}],
 }
 each = pytest.mark.parametrize("name", REGULARIZERS)
-few = hypothesis_settings(max_examples=25)  # for each regularizer
+few = hypothesis_settings(max_examples=15)  # for each regularizer and law
 
 
 def test_every_regularizer_has_an_example():
@@ -174,12 +174,12 @@ def test_sparse_counts_lead_to_the_plan_of_dense_ones(name, data, table, seed):
 @given(data=st.data(), seed=SEEDS, ended=st.booleans())
 def test_a_batch_is_a_loop(name, data, seed, ended):
     settings = data.draw(settings_for(name))
-    table = random_counts(seed, 4, 3, batch=(2, 3), ended=ended)
+    table = random_counts(seed, 4, 3, batch=(2, 2), ended=ended)
     reward = rewards_for(table, seed)
     together = plan_of(table, name, settings, reward)
     weight = weights_of(table, name, settings)
-    assert together.policy.shape == (2, 3, 4)
-    for index in np.ndindex(2, 3):
+    assert together.policy.shape == (2, 2, 4)
+    for index in np.ndindex(2, 2):
         alone = plan_of(element(table, index), name, settings, reward)
         np.testing.assert_allclose(weight[index], weights_of(element(table, index), name, settings), atol=1e-15)
         np.testing.assert_array_equal(together.policy[index], alone.policy)

@@ -3,6 +3,7 @@
 import json
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -91,7 +92,7 @@ def test_every_figure_has_verdicts_that_say_what_was_measured(everything):
     for record in everything.verdicts["figures"]:
         assert record["verdicts"]
         assert record["claim"] == figure(record["figure"]).CLAIM
-        assert record["seconds"] >= 0
+        assert record["seconds"] > 0
         assert (record["profile"], record["seed"], record["certeq"]) == ("smoke", 0, certeq.__version__)
         for verdict in record["verdicts"]:
             assert verdict["outcome"] in OUTCOMES
@@ -208,12 +209,19 @@ def test_bad_input_ends_with_code_2(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with the results of one quick figure."""
+    place = tmp_path_factory.mktemp("small")
+    driver.reproduce(driver.Order(("equal_counts",), place, data_sets=20, seed=1), Silence())
+    return place
+
+
 @pytest.fixture
-def small(tmp_path):
-    """Results of one quick figure."""
-    order = driver.Order(("equal_counts",), tmp_path, data_sets=20, seed=1)
-    driver.reproduce(order, Silence())
-    return order
+def small(finished, tmp_path):
+    """The order of one quick figure, and a copy of its results."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    return driver.Order(("equal_counts",), tmp_path, data_sets=20, seed=1)
 
 
 def table_of(out, name="equal_counts"):

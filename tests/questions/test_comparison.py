@@ -87,9 +87,9 @@ def test_the_discount_predicts_nothing_but_is_planned_at_a_strength(found):
 def test_values_are_paired_and_equal_policies_have_equal_values(found):
     gap = found.values.difference("evidence", "evidence")
     assert gap[:3] == (0, 0, 0)
-    for each in found.entries:
-        if (each.policy == found.entry("evidence").policy).all():
-            assert found.values.difference(each.name, "evidence").mean == 0
+    alike = [each for each in found.entries if (each.policy == found.entry("evidence").policy).all()]
+    assert len(alike) > 1
+    assert all(found.values.difference(each.name, "evidence").mean == 0 for each in alike)
     assert found.values.names == (*WHICH, RECORDED)
 
 

@@ -1,5 +1,6 @@
 """Pictures: what they draw is what was found, whatever the labels and the number of states."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -165,16 +166,26 @@ def test_many_states_and_many_actions_are_drawn_too():
     assert len(pictures.to_png(pictures.reasons(Findings(learned)))) > 1000
 
 
-@pytest.mark.parametrize("label", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_labels_are_drawn_short_and_without_harm(label):
-    learned = learn_hostile([label, "tame", f"{label[:9_000]}, twice"], label)
-    for figure in (pictures.count_map(learned), pictures.policy_map(learned), pictures.reasons(Findings(learned))):
-        svg = to_page(figure).decode()
-        assert "<script" not in svg
-        assert "onerror" not in re.sub(r"<text.*?</text>", "", svg)
-        assert "\u202e" not in svg
-        assert max(map(len, re.findall(r">([^<>]+)</text>", svg))) < 100
-        assert pictures.to_png(figure).startswith(b"\x89PNG")
+DRAWN = (pictures.count_map, pictures.policy_map, lambda learned: pictures.reasons(Findings(learned)))
+
+
+def check_harmless(figure):
+    svg = to_page(figure).decode()
+    assert "<script" not in svg
+    assert "onerror" not in re.sub(r"<text.*?</text>", "", svg)
+    assert "\u202e" not in svg
+    assert max(map(len, re.findall(r">([^<>]+)</text>", svg))) < 100
+    assert pictures.to_png(figure).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("draw", DRAWN)
+def test_hostile_labels_of_states_are_drawn_short_and_without_harm(hostile, draw):
+    check_harmless(draw(hostile))
+
+
+@pytest.mark.parametrize(("label", "draw"), list(zip(HOSTILE.values(), itertools.cycle(DRAWN))), ids=HOSTILE)
+def test_hostile_labels_of_everything_are_drawn_short_and_without_harm(label, draw):
+    check_harmless(draw(learn_hostile([label, "tame", f"{label[:9_000]}, twice"], label)))
 
 
 def test_letters_stand_for_actions_only_where_they_tell_them_apart():

@@ -162,6 +162,7 @@ def test_headers_that_make_no_sense_are_damage_and_nothing_else(junk, kind, seed
     measure = getattr(sizes, kind)
     frame, file = pl.DataFrame({"x": [1, 2, 3], "y": ["a", "b", None]}), io.BytesIO()
     frame.write_parquet(file) if kind == "parquet" else frame.write_ipc(file)
+    assert measure(memoryview(file.getvalue()), 10**9) > 0
     spoiled, rng = bytearray(file.getvalue()), np.random.default_rng(seed)
     for at in rng.integers(len(spoiled), size=8):
         spoiled[at] = rng.integers(256)

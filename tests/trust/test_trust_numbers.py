@@ -1,5 +1,6 @@
 """What a plan says about its own error is true in exact fractions, in any world, without an allowance for rounding."""
 
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -17,26 +18,42 @@ each_way = pytest.mark.parametrize("way", exact.WAYS, ids="-".join)
 
 
 @each_way
-@given(SEEDS, st.sampled_from(exact.SHAPES), st.sampled_from(exact.DISCOUNTS), st.sampled_from(exact.SCALES))
-def test_values_and_policy_are_as_good_as_the_plan_says(way, seed, shape, discount, scale):
-    world = exact.world(np.random.default_rng(seed), shape, discount, scale)
-    found = exact.examine(world, way, max_iterations=None if way[0] == "policy_iteration" else 200)
-    if found is None:  # refused with a word: too large for numbers, or for this method
-        assert scale > 1e290 or way[0] == "inexact_policy_iteration"
-        return
-    assert found.finite
-    assert found.holds, found
+def test_values_and_policy_are_as_good_as_the_plan_says(way):
+    planned = Counter()
+
+    @given(SEEDS, st.sampled_from(exact.SHAPES), st.sampled_from(exact.DISCOUNTS), st.sampled_from(exact.SCALES))
+    def law(seed, shape, discount, scale):
+        world = exact.world(np.random.default_rng(seed), shape, discount, scale)
+        found = exact.examine(world, way, max_iterations=None if way[0] == "policy_iteration" else 200)
+        planned[found is not None] += 1
+        if found is None:  # refused with a word: too large for numbers, or for this method
+            assert scale > 1e290 or way[0] == "inexact_policy_iteration"
+            return
+        assert found.finite
+        assert found.holds, found
+
+    law()
+    assert planned[True] > planned.total() / 5
 
 
 @each_way
-@given(SEEDS, st.sampled_from(exact.DISCOUNTS), st.integers(1, 3))
-def test_stopped_early_it_says_so_and_the_bound_still_holds(way, seed, discount, limit):
-    world = exact.world(np.random.default_rng(seed), "certain", discount, 1.0)
-    found = exact.examine(world, way, max_iterations=limit)
-    if found is not None:
-        assert found.holds, found
-        if found.error > Fraction(1, 10**5) * found.largest:  # then it must not pass for optimal
-            assert found.outcome != "optimal"
+def test_stopped_early_it_says_so_and_the_bound_still_holds(way):
+    planned = Counter()
+
+    @given(SEEDS, st.sampled_from(exact.DISCOUNTS), st.integers(1, 3))
+    def law(seed, discount, limit):
+        world = exact.world(np.random.default_rng(seed), "certain", discount, 1.0)
+        found = exact.examine(world, way, max_iterations=limit)
+        planned["not at all" if found is None else found.outcome == "optimal"] += 1
+        if found is not None:
+            planned["with a bound"] += found.finite
+            assert found.holds, found
+            if found.error > Fraction(1, 10**5) * found.largest:  # then it must not pass for optimal
+                assert found.outcome != "optimal"
+
+    law()
+    assert planned[False] > 0, "nothing was stopped early"
+    assert planned["with a bound"] > planned["not at all"]
 
 
 @pytest.mark.parametrize("limit", range(1, 6))
@@ -62,13 +79,12 @@ def test_next_to_a_discount_of_one_a_plan_says_what_rounding_hides(engine):
 
 def test_without_discounting_the_bound_holds_where_every_policy_ends():
     rng = np.random.default_rng(1)
-    for _ in range(30):
+    for _ in range(12):
         world = exact.world(rng, "random", 1.0, 1.0)
         ends = exact.World(world.transition * (1 - 2.0 ** -int(rng.integers(1, 30))), world.reward, 1.0)
         for way in exact.WAYS:
             found = exact.examine(ends, way, max_iterations=None if way[0] == "policy_iteration" else 200)
-            assert found is None or found.holds, (way, found)
-        assert exact.examine(ends, exact.WAYS[0]) is not None
+            assert found.holds, (way, found)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
