@@ -995,7 +995,7 @@ def borrowed_rows(table: Array, places: Any, axes: Sequence[str], s: int, a: int
     return rows
 
 
-def target_shares(table: Array, judged: Array, rounds: int = 12) -> Array:
+def target_shares(table: Array, judged: Array, rounds: int = 10) -> Array:
     """Shares ``(A, J)`` of candidates in the target, by EM; ``judged`` is ``(S, A, J, N)``, own rows left out."""
     S, A, N = table.shape
     J = judged.shape[2]

@@ -152,7 +152,7 @@ def test_river_swim_is_seen_to_differ_by_action():
         ({"structures": ["stat"]}, "no pooling structure named 'stat'. Did you mean 'state'"),
         ({"structures": []}, "at least one structure"),
         ({"groups": {"mine": [1, 2, 3]}}, "'mine'"),
-        ({"odds": 0}, "odds and spread must be positive"),
+        ({"odds": 0}, "odds must be a positive number"),
         ({"points": 1}, "points must be at least 2"),
     ],
 )

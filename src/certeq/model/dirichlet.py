@@ -66,6 +66,7 @@ def _row(
     magnitudes: Any,
     table: Any,
     totals: Any,
+    product: Any,  # room for as many numbers as there are magnitudes
     out: Any,
 ) -> None:
     """Log marginal likelihood of one row for each magnitude."""
@@ -81,13 +82,13 @@ def _row(
             for g in range(len(magnitudes)):
                 out[g] += log_rising(magnitudes[g] * q, c)
     if not uniform:
-        _add_few(first, last, count, share, magnitudes, out)
+        _add_few(first, last, count, share, magnitudes, product, out)
 
 
 @_compile
-def _add_few(first: int, last: int, count: Any, share: Any, magnitudes: Any, out: Any) -> None:
+def _add_few(first: int, last: int, count: Any, share: Any, magnitudes: Any, product: Any, out: Any) -> None:
     """Add the rising factorials of small counts: many factors are multiplied out before one logarithm is taken."""
-    product, factors = np.ones(len(magnitudes)), 0
+    product[:], factors = 1.0, 0
     for i in range(first, last):
         if count[i] <= FEW:
             for j in range(int(count[i])):
@@ -214,7 +215,7 @@ def gather(
     S = P // actions
     table, totals, shares = _tables(magnitudes, share[0] if uniform else 0.0)
     logs = np.log(magnitudes)
-    row, state = np.empty((actions, G)), np.empty(G)
+    row, state, product = np.empty((actions, G)), np.empty(G), np.empty(G)
     for unit in range(start, stop):
         d, block = unit // blocks, unit % blocks
         for s in range(S * block // blocks, S * (block + 1) // blocks):
@@ -225,7 +226,7 @@ def gather(
                 first, last = pointer[line], pointer[line + 1]
                 row[a] = 0.0
                 if visits[d, p] > 0 and not _contradicted(first, last, share, uniform):
-                    _row(first, last, count, share, uniform, visits[d, p], magnitudes, table, totals, row[a])
+                    _row(first, last, count, share, uniform, visits[d, p], magnitudes, table, totals, product, row[a])
                     for g in range(G):
                         state[g] += row[a, g]
                     for k in range(K):
@@ -290,8 +291,9 @@ def row_likelihoods(
 ) -> None:
     """Log marginal likelihood of each row under each magnitude; 0 for one that the target contradicts."""
     table, totals, _ = _tables(magnitudes, share[0] if uniform else 0.0)
+    product = np.empty(len(magnitudes))
     for p in range(start, stop):
         first, last = pointer[p], pointer[p + 1]
         out[p] = 0.0
         if visits[p] > 0 and not _contradicted(first, last, share, uniform):
-            _row(first, last, count, share, uniform, visits[p], magnitudes, table, totals, out[p])
+            _row(first, last, count, share, uniform, visits[p], magnitudes, table, totals, product, out[p])

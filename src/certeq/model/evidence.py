@@ -250,7 +250,7 @@ def _shares_of(counts: Counts, table: Table, target: Kernel | None, judged: Judg
     else:
         at = (*places(table), table.outcome)
         share = chances(target, counts.batch, *at) if judged is None else judged(counts, (*at, table.count))
-    return np.where(share > ROUNDING, share, 0.0)
+    return share if share.min(initial=1.0) > ROUNDING else np.where(share > ROUNDING, share, 0.0)
 
 
 def chances(

@@ -24,7 +24,7 @@ from certeq.model.borrowing import judge
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 PRIOR, PRIOR_UNIFORM = 0.3, 1.0  # draws that each candidate, and the uniform row, are credited with before any data
 FOLLOW = 5.0  # draws by which the shares of an action follow those of all
-ROUNDS = 12
+ROUNDS = 10
 FEW = 16
 
 
@@ -46,26 +46,27 @@ def _digamma(x: float) -> float:
 
 
 @_compile
-def _mean(share: Any, q: Any) -> float:
-    """Σ πⱼqⱼ in four sums, an order that is written out and quick; the lengths are multiples of four."""
+def _mean(share: Any, a: int, q: Any, i: int) -> float:
+    """Σ πⱼqⱼ in four sums, an order that is written out and quick; J is a multiple of four."""
     one, two, three, four = 0.0, 0.0, 0.0, 0.0
-    for j in range(0, len(share), 4):
-        one += share[j] * q[j]
-        two += share[j + 1] * q[j + 1]
-        three += share[j + 2] * q[j + 2]
-        four += share[j + 3] * q[j + 3]
+    for j in range(0, share.shape[1], 4):
+        one += share[a, j] * q[i, j]
+        two += share[a, j + 1] * q[i, j + 1]
+        three += share[a, j + 2] * q[i, j + 2]
+        four += share[a, j + 3] * q[i, j + 3]
     return (one + two) + (three + four)
 
 
 @_compile
-def _tails(visits: Any, tail: Any) -> None:
-    """How many pairs have more than i visits, for small i."""
-    tail[:] = 0.0
+def _tails(visits: Any) -> Any:
+    """How many pairs have more than i visits, for i below 64 and below the most visits."""
+    tail = np.zeros(int(min(visits.max(), 64.0)) if len(visits) else 0)
     for i in range(len(visits)):
         if visits[i] > 0:
             tail[int(min(visits[i], len(tail))) - 1] += 1.0
     for i in range(len(tail) - 2, -1, -1):
         tail[i] += tail[i + 1]
+    return tail
 
 
 @_compile
@@ -75,29 +76,29 @@ def mix(q: Any, count: Any, action: Any, visits: Any, outcomes: int, share: Any)
     Columns of zeros are no candidates, and have no share; J is a multiple of four.
     """
     A, J = share.shape
-    M, gained, total, tail = float(outcomes), np.empty((A, J)), np.empty(J), np.empty(64)
+    M, gained, total, tail = float(outcomes), np.empty((A, J)), np.empty(J), _tails(visits)
     prior = np.full(J, PRIOR)
     prior[0] = PRIOR_UNIFORM
     for j in range(J):
         if len(count) and q[0, j] == 0.0:
             prior[j] = 0.0
     share[:] = prior / prior.sum()
-    _tails(visits, tail)
     for _ in range(ROUNDS):
         gained[:] = 0.0
         drawn, held = 1.0, 1.0 / outcomes
         for i in range(len(count)):
-            mine, sofar, row = share[action[i]], gained[action[i]], q[i]
-            mean = _mean(mine, row)
+            a = action[i]
+            mean = _mean(share, a, q, i)
             draws = 1.0 / mean if count[i] == 1.0 else M * harmonic(M * mean, count[i])  # e / q
             drawn += draws * mean
             for j in range(J):
-                sofar[j] += draws * mine[j] * row[j]
+                gained[a, j] += draws * q[i, j]
             if visits[i] > len(tail):
                 held += harmonic(M + len(tail), visits[i] - len(tail))
         for i in range(len(tail)):
             held += tail[i] / (M + i)
         M = drawn / held
+        gained *= share
         for j in range(J):
             total[j] = prior[j] + gained[:, j].sum()
         total /= total.sum()
@@ -127,9 +128,10 @@ def learn(
         judge(d, 0, S, table, grid, moves, totals, share[d, :, :borrowed], False, q, action, visits)
         if known.shape[1]:
             q[:, borrowed] = known[first:last, 0]
-        mix(q, table.count[first:last], action, visits, table.outcomes, share[d])
+        mine = share[d]
+        mix(q, table.count[first:last], action, visits, table.outcomes, mine)
         for i in range(last - first):
-            judged[first + i] = _mean(share[d, action[i]], q[i])
+            judged[first + i] = _mean(mine, action[i], q, i)
 
 
 @_compile
