@@ -1,5 +1,6 @@
 """Policy: what is kept and shipped. It survives the trip through JSON, and a damaged file is an error in words."""
 
+import contextlib
 import copy
 import json
 import random
