@@ -56,6 +56,18 @@ class Coded:
     absent_now: Booleans | None = None  # None: no value is missing
     absent_then: Booleans | None = None
 
+    def check_sizes(self, kept: Booleans, goes_on: Booleans, rows: Sequence[int]) -> None:
+        """Refuse numbers that cannot be labels, of the rows that are used, in the words of the reader."""
+        if not isinstance(self.axis, LabelSeries) or self.axis.kind != "float":
+            return
+        values = self.axis.values.to_numpy()
+        large = ~(np.abs(values) < EXACT)
+        for codes, use in ((self.now, kept), (self.then, kept & goes_on)) if large.any() else ():
+            at = np.flatnonzero(use & large[codes]) if len(codes) else codes
+            if len(at):
+                name, one = self.axis.column, values[codes[at[:1]]]
+                fit_encode({name: column(one, name)}, {name: LABELS}, rows=np.array([rows[int(at[0])]]))
+
 
 @dataclass(frozen=True)
 class Words:
@@ -218,9 +230,6 @@ def _alike(parts: Sequence[Values]) -> list[Values]:
     """A column and its partner in one kind: whole numbers beside floats, or beside flags, become floats."""
     kinds = {part.kind for part in parts if part.absent is None or not part.absent.all()}
     kind: Kind = next(iter(kinds)) if len(kinds) == 1 else "float"
-    for part in parts if kind == "float" else ():
-        if part.kind == "integer" and np.abs(part.array.astype(np.float64)).max(initial=0) > EXACT:
-            raise InputError("Whole numbers beyond 2^53 stand beside fractions. Write both columns as text.")
     arrays = [part.array.astype(np.float64, copy=False) if kind == "float" else part.array for part in parts]
     if kind != "float":  # a column of blanks, which looks like floats, may be any kind
         arrays = [np.zeros(len(array), dtype=np.int64) if array.dtype.kind == "f" else array for array in arrays]
@@ -229,9 +238,6 @@ def _alike(parts: Sequence[Values]) -> list[Values]:
 
 def _check_floats(source: Source, which: int, part: Values, choice: Binning | None) -> None:
     here = ~np.isnan(part.array)
-    endless = np.isinf(part.array)
-    if endless.any():
-        source.refuse(which, int(np.argmax(endless)), LABELS)
     broken = (part.array != np.round(part.array)) & here
     if choice is None and broken.any():
         row, name = int(np.argmax(broken)), source.names[0]

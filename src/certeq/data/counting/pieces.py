@@ -72,6 +72,9 @@ def count_rows(frame: Any, layout: Layout, rows: range) -> Part:
     kept, ended, dropped = _link(frame, roles, states, actions, rows)
     reward = None if roles.reward is None else _rewards(frame[roles.reward], roles.reward, kept, rows)
     _check_states(frame, layout, states, kept, rows)
+    everything = np.ones(len(rows), dtype=bool)
+    for one in (*actions, *states):
+        one.check_sizes(everything if kept is None else kept, everything if ended is None else ~ended, rows)
     state_grid, now, then = combine(states)
     action_grid, act, _ = combine(actions)
     if ended is not None:

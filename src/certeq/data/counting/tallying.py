@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from certeq.base.arrays import Floats, Integers
+from certeq.base.compiling import njit
 
 Codes: TypeAlias = NDArray[np.uint32]
 

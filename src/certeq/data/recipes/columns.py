@@ -125,8 +125,7 @@ def pool(one: Column, other: Column) -> Column:
     """Put one column below another, such as next states below states; the kinds are reconciled."""
     one, other = _reconcile(one, other.kind), _reconcile(other, one.kind)
     if one.kind != other.kind:
-        numbers = {one.kind, other.kind} <= {*NUMERIC} and not (_beyond_floats(one) or _beyond_floats(other))
-        widen = as_float if numbers else as_text
+        widen = as_float if {one.kind, other.kind} <= {*NUMERIC} else as_text  # too large a number is then no label
         one, other = widen(one), widen(other)
     missing = np.concatenate([one.missing, other.missing])
     if one.kind != "text":
@@ -148,12 +147,6 @@ def _reconcile(mine: Column, kind: Kind) -> Column:
         if not np.isnan(numbers[~mine.missing]).any():
             return Column("float", numbers, mine.missing)
     return mine
-
-
-def _beyond_floats(column: Column) -> bool:
-    """Whether there are whole numbers of which two could become one float."""
-    values = column.values[~column.missing]
-    return column.kind == "integer" and len(values) > 0 and max(-int(values.min()), int(values.max())) > 2**53
 
 
 def as_float(column: Column) -> Column:
