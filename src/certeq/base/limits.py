@@ -27,9 +27,33 @@ def memory() -> int:
 
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
         sizes += [soft] if soft != resource.RLIM_INFINITY else []
-    with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
-        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min(sizes)
+    return min(sizes + group_limits())
+
+
+def group_limits(about: Path = Path("/proc/self")) -> list[int]:
+    """What control groups allow this process, of either version: its own, and all that it lies in."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # no such thing here
+        groups = [line.split(":", 2) for line in (about / "cgroup").read_text().splitlines()]
+        for line in (about / "mountinfo").read_text().splitlines():
+            before, after = (part.split() for part in line.split(" - ", 1))
+            root, point = before[3], Path(before[4])
+            if after[0] == "cgroup2":
+                own, name = [group for number, _, group in groups if number == "0"], "memory.max"
+            elif after[0] == "cgroup" and "memory" in after[-1].split(","):
+                own = [group for _, kinds, group in groups if "memory" in kinds.split(",")]
+                name = "memory.limit_in_bytes"
+            else:
+                continue
+            for group in own:
+                inner = group if root == "/" or not group.startswith(root) else group[len(root) :]
+                place = point if ".." in inner else point / inner.lstrip("/")  # a container sees its group as the top
+                for folder in (place, *place.parents):
+                    with contextlib.suppress(OSError, ValueError):  # not there, or "max"
+                        found.append(int((folder / name).read_text()))
+                    if folder == point:
+                        break
+    return found
 
 
 # shares of the memory leave room for what is made of a thing on the way: see docs/security.md for what was measured

@@ -34,7 +34,7 @@ def _cell(cell: Any) -> str:
     text = "" if cell is None else str(cell)
     if isinstance(cell, str) and text.startswith(FORMULA_STARTS) and not _is_number(text):
         text = f"'{text}"
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',;\t"\n\r') else text
 
 
 def _is_number(text: str) -> bool:

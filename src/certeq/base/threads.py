@@ -13,7 +13,7 @@ from typing import Any
 def default_threads() -> int:
     """How many threads to use: the environment variable ``CERTEQ_THREADS``, or else the number of processors."""
     said = os.environ.get("CERTEQ_THREADS", "")
-    return int(said) if said.isdigit() and int(said) > 0 else os.cpu_count() or 1
+    return int(said) if said.isascii() and said.isdigit() and int(said[:9]) > 0 else os.cpu_count() or 1
 
 
 def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, threads: int | None = None) -> list[Any]:
