@@ -45,3 +45,86 @@ def test_who_compiles_and_who_loads_find_the_same_numbers(tmp_path):
     told = [subprocess.run(command, env=place, capture_output=True, text=True, check=True).stdout for _ in range(2)]
     assert told[0].count("\n") == 7
     assert told[0] == told[1]
+
+
+KERNEL = """
+import sys
+import numpy as np
+from certeq.base.compiling import njit
+sys.path.insert(0, sys.argv[1])
+import kernels
+print(kernels.double(21))
+"""
+SOURCE = "from certeq.base.compiling import njit\n\n\n@njit(cache=True)\ndef double(x):\n    return 2 * x\n"
+
+
+def compiled(folder, **environment):
+    """Compile and call a kernel of a package in this folder; what came of it."""
+    (folder / "kernels.py").write_text(SOURCE)
+    variables = os.environ | {"XDG_STATE_HOME": str(folder / "state"), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    command = [sys.executable, "-c", KERNEL, str(folder)]
+    return subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True)
+
+
+def kept(folder):
+    """Files of kernels below a folder."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".nbi", ".nbc"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["emptied", "cut", "flipped", "forged"])
+def test_kernels_that_are_damaged_are_compiled_again_and_nothing_forged_is_run(tmp_path, way):
+    assert compiled(tmp_path).stdout == "42\n"
+    before = kept(tmp_path)
+    assert len(before) == 2
+    for path in before:
+        data = path.read_bytes()
+        path.write_bytes({
+            "emptied": b"",
+            "cut": data[: len(data) // 2],
+            "flipped": data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+            "forged": b"cos\nsystem\n(S'touch canary'\ntR.",
+        }[way])  # fmt: skip
+    again = compiled(tmp_path)
+    assert (again.stdout, again.stderr) == ("42\n", "")
+    assert not (tmp_path / "canary").exists()
+    assert [path.stat().st_size for path in kept(tmp_path)] == [path.stat().st_size for path in before]
+    assert compiled(tmp_path).stdout == "42\n"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="file modes")
+def test_kernels_are_not_kept_where_others_can_write(tmp_path):
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__").chmod(0o777)
+    assert compiled(tmp_path).stdout == "42\n"
+    assert kept(tmp_path / "__pycache__") == []
+    assert len(kept(tmp_path / "state")) == 2
+
+
+@pytest.mark.slow
+def test_without_a_place_for_kernels_they_are_compiled_and_that_is_said_in_one_line(tmp_path):
+    (tmp_path / "__pycache__").write_text("in the way")
+    places = dict.fromkeys(("XDG_STATE_HOME", "HOME", "TMPDIR"), str(tmp_path / "kernels.py" / "x"))
+    (tmp_path / "kernels.py").write_text(SOURCE)
+    code = f"import certeq.base.private as p; p._roots = lambda: iter(()); exec({KERNEL!r})"
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], env=os.environ | places, capture_output=True, text=True
+    )
+    assert found.stdout == "42\n"
+    assert found.stderr.count("\n") == 1
+    assert "no place of your own to keep compiled kernels" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("planted", "environment", "words"),
+    [
+        (".numba_config.yaml", {}, "There is a file .numba_config.yaml in this folder"),
+        ("other.yaml", {"NUMBA_DISABLE_JIT": "1"}, "NUMBA_DISABLE_JIT is set"),
+    ],
+)
+def test_what_would_decide_how_to_compile_is_refused_in_words(tmp_path, planted, environment, words):
+    (tmp_path / planted).write_text("cache_dir: evil\n")
+    found = compiled(tmp_path, **environment)
+    assert found.returncode == 1
+    assert f"InputError: {words}" in found.stderr

@@ -13,9 +13,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from certeq.base.compiling import njit  # isort: skip - before Numba
+
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
 from numba.extending import lower_builtin, models, register_model, type_callable

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from certeq.base.arrays import Floats
+from certeq.base.compiling import njit
 
 _17, _19, _23, _41, _45, _11 = (np.uint64(bits) for bits in (17, 19, 23, 41, 45, 11))
 _UNIT = 2.0**-53

@@ -26,8 +26,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from certeq.base.compiling import njit
 from certeq.model.lattice import look_ahead, neighbors
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")

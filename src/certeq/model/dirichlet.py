@@ -15,8 +15,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from certeq.base.compiling import njit
 from certeq.base.lanes import WIDTH, add_up, fill, load, plus, total
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")

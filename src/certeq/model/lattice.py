@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from certeq.base.arrays import Integers
+from certeq.base.compiling import njit
 from certeq.data.positions import Positions
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")

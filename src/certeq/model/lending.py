@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from certeq.base.compiling import njit
 from certeq.model.borrowing import (
     ACTION,
     ACTION_MOVES,

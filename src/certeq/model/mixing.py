@@ -17,8 +17,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from certeq.base.compiling import njit
 from certeq.model.borrowing import judge
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")

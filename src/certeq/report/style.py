@@ -53,7 +53,8 @@ def style(*, page: bool = False) -> Iterator[None]:
     """Draw in the house style; for a ``page``, with an ink that a dark page can change."""
     import matplotlib as mpl
 
-    with mpl.rc_context(_STYLE | _PAGE if page else _STYLE):
+    plain = {name: value for name, value in mpl.rcParamsDefault.items() if not name.startswith(("backend", "toolbar"))}
+    with mpl.rc_context(plain | (_STYLE | _PAGE if page else _STYLE)):  # whatever a matplotlibrc in this folder says
         yield
 
 

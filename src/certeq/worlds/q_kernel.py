@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from certeq.base.arrays import Floats, Integers
+from certeq.base.compiling import njit
 from certeq.base.random import seeded, uniform
 
 STANDARD, CONSTANT, SPECIFIC = 0, 1, 2

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 from scipy.special import stdtrit
 
 from certeq.base.arrays import Floats, Integers, Rng, generator
+from certeq.base.compiling import njit
 from certeq.data.counts import Counts
 from certeq.experiments.figures.tumor import FORMS, tumor_panel
 from certeq.experiments.procedure import ENGINE, STRENGTHS, draw_counts, draw_truth, even, oracle, values

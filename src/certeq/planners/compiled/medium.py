@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from certeq.base.arrays import Booleans, Floats, Integers
+from certeq.base.compiling import njit
 from certeq.base.lanes import WIDTH, add_up, dot, fill, load, plus, store, total
 
 SLACK = 32  # so many rows are packed before it is judged whether packing is worth it

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from certeq.base.compiling import njit
 from certeq.base.lanes import (
     WIDTH,
     fill,

@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from certeq.base.arrays import Floats
+from certeq.base.compiling import njit
 
 BLOCK = 2048  # states or lines: enough work for a thread, few enough notes
 _kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

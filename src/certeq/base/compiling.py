@@ -1,0 +1,166 @@
+"""Compiling kernels with Numba, and keeping them where nobody else can write.
+
+Numba keeps compiled kernels as pickles, which are code: whoever can write them runs what they like as whoever reads
+them. So they are kept beside the package if that is this user's alone, else in a place of this user's own, else not at
+all, which one line tells. Each file carries a checksum: what is damaged is compiled again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from certeq.base.errors import InputError
+from certeq.base.private import mine, private
+
+CONFIG = ".numba_config.yaml"  # which Numba reads wherever it is started, and which can name a folder of kernels
+SUM = hashlib.sha256().digest_size
+if "numba" not in sys.modules and Path(CONFIG).exists():
+    raise InputError(
+        f"There is a file {CONFIG} in this folder, by which whoever made it would decide how certeq compiles and what "
+        "it loads. Run certeq from another folder, or remove the file."
+    )
+
+import numba  # noqa: E402 - not before that is known
+from numba.core import caching, config  # noqa: E402
+
+if getattr(config, "DISABLE_JIT", False):
+    raise InputError("NUMBA_DISABLE_JIT is set, and certeq's kernels need their compiler. Unset it.")
+if "_config_fname" in vars(config):
+    config._config_fname = os.devnull  # nor later, whenever something is compiled
+
+
+def njit(*, cache: bool = False, **options: Any) -> Callable[[Any], Any]:
+    """Compile a function as `numba.njit` does; with ``cache``, keep what was compiled in a safe place."""
+    compile_ = numba.njit(**options)
+
+    def compiled(function: Any) -> Any:
+        dispatcher = compile_(function)
+        if cache:
+            kept = _kept(function)
+            if kept is not None:
+                dispatcher._cache = kept
+        return dispatcher
+
+    return compiled
+
+
+def _kept(function: Any) -> Kept | None:
+    """Where this kernel is kept; None where there is no place for it."""
+    folder = _folder(Path(function.__code__.co_filename).parent)
+    return None if folder is None else Kept(function, folder)
+
+
+@cache
+def _folder(package: Path) -> Path | None:
+    """A folder for the kernels of a folder of the package: its own if it is this user's alone, or one elsewhere."""
+    said = os.environ.get("NUMBA_CACHE_DIR", "")
+    beside = Path(said) if said else package / "__pycache__"
+    with contextlib.suppress(OSError):
+        beside.mkdir(exist_ok=True, parents=bool(said))
+        if mine(beside) and os.access(beside, os.W_OK):
+            return beside / _mark(package) if said else beside
+    elsewhere = private("kernels")
+    if elsewhere is None:
+        _notice(
+            "There is no place of your own to keep compiled kernels in, so they are compiled each time, which takes a "
+            "minute. Name a folder for them with XDG_STATE_HOME."
+        )
+        return None
+    return elsewhere / _mark(package)
+
+
+def _mark(package: Path) -> str:
+    return f"{package.name}-{hashlib.sha256(os.fsencode(package)).hexdigest()[:16]}"
+
+
+@cache
+def _notice(said: str) -> None:
+    logging.getLogger("certeq").warning(said)
+
+
+class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
+    """Numba's way to ask where the kernels of a file are."""
+
+    def __init__(self, function: Any, folder: Path) -> None:
+        self._py_file, self._lineno = function.__code__.co_filename, function.__code__.co_firstlineno
+        self._folder = folder
+
+    def get_cache_path(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+
+class _File(caching.IndexDataCacheFile):
+    """Files that begin with the checksum of what follows, which is compared before anything is unpickled."""
+
+    def _dump(self, obj: Any) -> bytes:
+        data: bytes = super()._dump(obj)
+        return hashlib.sha256(data).digest() + data
+
+    def _load_index(self) -> Any:
+        try:
+            stamp, version, kernels = self._checked(Path(self._index_path))
+        except FileNotFoundError:
+            return {}
+        return kernels if (stamp, version) == (self._source_stamp, self._version) else {}
+
+    def _save_index(self, overloads: Any) -> None:
+        with self._open_for_write(self._index_path) as file:
+            file.write(self._dump((self._source_stamp, self._version, overloads)))
+
+    def _load_data(self, name: str) -> Any:
+        return self._checked(Path(self._data_path(name)))
+
+    @staticmethod
+    def _checked(path: Path) -> Any:
+        data = path.read_bytes()
+        if hashlib.sha256(data[SUM:]).digest() != data[:SUM]:
+            raise ValueError("damaged")
+        return pickle.loads(data[SUM:])  # written by this user, where nobody else can write
+
+
+class Kept(caching.FunctionCache):
+    """Compiled kernels of one function, on disk; whatever is wrong with the disk, they are compiled instead."""
+
+    def __init__(self, function: Any, folder: Path) -> None:
+        self._name, self._py_func = repr(function), function
+        self._impl = _Impl(function, folder)
+        self._cache_path = str(folder)
+        self._cache_file = _File(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+        self.enable()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """A kernel that was kept, or None: to be compiled."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            with contextlib.suppress(OSError):
+                Path(self._cache_file._index_path).unlink()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a kernel, if there is room."""
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            self.disable()
+            _notice(f"Compiled kernels cannot be kept in {self._cache_path}: {getattr(error, 'strerror', error)}.")
+
+
+class _Impl(caching.CompileResultCacheImpl):
+    """How Numba packs a kernel; only the place is ours."""
+
+    def __init__(self, function: Any, folder: Path) -> None:
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = _Locator(function, folder)
+        module = Path(function.__code__.co_filename).stem
+        self._filename_base = self.get_filename_base(f"{module}.{function.__qualname__}", sys.abiflags)
