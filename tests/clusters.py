@@ -20,11 +20,17 @@ def wait_for(condition, what):
     return found
 
 
-@contextmanager
 def two_workers(folder: Path, *import_from: Path):
-    """Address of a scheduler, and the processes of its two workers; they can import modules of the given folders."""
+    """A cluster of two workers."""
+    return cluster(folder, *import_from)
+
+
+@contextmanager
+def cluster(folder: Path, *import_from: Path, workers: int = 2):
+    """Address of a scheduler, and the processes of its workers; they can import modules of the given folders."""
     contact = folder / "scheduler.json"
-    where = ("--host", "127.0.0.1", "--no-dashboard")
+    contact.unlink(missing_ok=True)
+    where = ("--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
     more = ("--port", "0", "--scheduler-file", str(contact))
     started = [_start(folder, "scheduler", import_from, "distributed.cli.dask_scheduler", *where, *more)]
     try:
@@ -33,7 +39,7 @@ def two_workers(folder: Path, *import_from: Path):
         worker = ("distributed.cli.dask_worker", address, *where, "--no-nanny", "--nthreads", "1")
         started += [
             _start(folder, name, import_from, *worker, "--name", name, "--local-directory", str(folder / name))
-            for name in ("first", "second")
+            for name in ("first", "second")[:workers]
         ]
         yield address, started[1:]
     finally:

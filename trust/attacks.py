@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trust import distinct, formats, planting
+from trust import distinct, formats, planting, terminals
 from trust.rows import Row, scaled, words
 
 
@@ -31,8 +31,15 @@ def kept_apart(folder: Path) -> Iterator[Row]:
     yield Row("columns of any type as labels", sum(found.values()), words(found), failures)
 
 
+def stops(folder: Path) -> Iterator[Row]:
+    """Ctrl-C typed into a terminal, which sends it to every process of the group, once or up to three times."""
+    for name, tally in terminals.campaign(folder, np.random.default_rng(12), scaled(34)).items():
+        yield Row(f"Ctrl-C in `{name}`", sum(tally.found.values()), words(tally.found), tally.failures)
+
+
 ATTACKS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "planted": planted,
     "files": files,
     "distinct": kept_apart,
+    "stops": stops,
 }

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import socket
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import parent_process
+from multiprocessing.context import SpawnContext, SpawnProcess
 from threading import Thread
 from typing import Any
-from urllib.parse import urlsplit
 
-import certeq
+from certeq.base.clusters import cluster
 from certeq.base.errors import InputError
 
 THREADS = "CERTEQ_THREADS"
 Advance = Callable[[int, int], None]  # who is told how much is done, and of how much
-PATIENCE = 10.0  # seconds for a scheduler to answer
 
 
 @contextmanager
@@ -28,14 +26,45 @@ def executor(workers: int = 1, scheduler: str | None = None) -> Iterator[Executo
     """Open an executor: None (here) for one worker, local processes for several, Dask for a scheduler's address."""
     check_one(workers, scheduler)
     if scheduler is not None:
-        with _cluster(scheduler) as client:
+        with cluster(scheduler) as client:
             yield client.get_executor(pure=False)
     elif workers <= 1:
         yield None
     else:
-        context = get_context("spawn")
-        with _one_thread_each(), ProcessPoolExecutor(workers, mp_context=context, initializer=_follow) as pool:
-            yield pool
+        with _one_thread_each(), ProcessPoolExecutor(workers, mp_context=Deaf(), initializer=_follow) as pool:
+            try:
+                yield pool
+            except BaseException:
+                _end(pool)
+                raise
+
+
+class _DeafProcess(SpawnProcess):
+    """A process that does not hear Ctrl-C, from its first moment: who started it hears it, and ends it."""
+
+    def start(self) -> None:
+        """Start while the signal is blocked, which a new process inherits."""
+        if not hasattr(signal, "pthread_sigmask"):
+            super().start()
+            return
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Deaf(SpawnContext):
+    """How local processes are started: anew, and deaf to Ctrl-C, which a terminal sends to a whole group."""
+
+    Process = _DeafProcess
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """Let nobody go on with work that nobody waits for; whatever they write, they write whole or not at all."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in list((pool._processes or {}).values()):
+        process.terminate()
 
 
 @contextmanager
@@ -64,7 +93,7 @@ def workforce(threads: int, workers: int = 1, scheduler: str | None = None) -> I
     """
     check_one(workers, scheduler)
     if scheduler is not None:
-        with _cluster(scheduler) as client:
+        with cluster(scheduler) as client:
             yield Workforce(partial(client.submit, pure=False), max(1, sum(client.nthreads().values())))
         return
     with ThreadPoolExecutor(1 if workers > 1 else threads) as here, executor(workers) as there:
@@ -77,8 +106,9 @@ def workforce(threads: int, workers: int = 1, scheduler: str | None = None) -> I
         try:
             yield Workforce(submit, workers if workers > 1 else threads)
         except BaseException:
-            for pool in filter(None, (there, here)):
-                pool.shutdown(wait=False, cancel_futures=True)
+            here.shutdown(wait=False, cancel_futures=True)
+            if there is not None:
+                there.shutdown(wait=False, cancel_futures=True)
             raise
 
 
@@ -117,70 +147,3 @@ def _one_thread_each() -> Iterator[None]:
             del os.environ[THREADS]
         else:
             os.environ[THREADS] = before
-
-
-def _use_one_thread() -> None:
-    """On a worker of a cluster: the same, unless whoever started it said otherwise."""
-    os.environ.setdefault(THREADS, "1")
-
-
-def _knock(scheduler: str) -> None:
-    """Complain at once about an address that is none, or where nobody listens; Dask itself would go on trying."""
-    try:
-        address = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
-        host, port = address.hostname, address.port
-    except ValueError:
-        host = port = None
-    if host is None or port is None or address.scheme not in ("tcp", "tls"):
-        raise InputError(f"--scheduler takes an address such as tcp://host:8786 or tls://host:8786; got {scheduler!r}.")
-    try:
-        with socket.create_connection((host, port), timeout=PATIENCE) as line:
-            if address.scheme == "tcp":
-                line.recv(1)  # a scheduler speaks first; for others that listen, Dask would wait for ever
-    except OSError as error:
-        raise InputError(
-            f"No Dask scheduler answers at {scheduler}: {error.strerror or error}. Start one with 'dask scheduler'."
-        ) from None
-
-
-def _check_certificates(dask: Any) -> None:
-    """Complain about certificates that are not there; Dask itself would fail with a riddle."""
-    try:
-        there = dask.Security().get_connection_args("client").get("ssl_context") is not None
-    except (OSError, ValueError) as error:
-        raise InputError(f"The certificates for tls:// cannot be used: {error}.") from None
-    if not there:
-        raise InputError(
-            "tls:// needs certificates. Name their files in the environment: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
-            "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY."
-        )
-
-
-@contextmanager
-def _cluster(scheduler: str) -> Iterator[Any]:
-    """Connect to an existing scheduler: a Dask client. Nothing is started, and no port is opened for others."""
-    try:
-        import distributed
-    except ImportError:
-        raise InputError("--scheduler needs Dask: install certeq[dask].") from None
-    dask: Any = distributed  # its functions are not typed
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we tell ourselves who is gone, in words
-    _knock(scheduler)
-    if scheduler.startswith("tls:"):
-        _check_certificates(dask)
-    try:
-        client = dask.Client(scheduler, timeout=PATIENCE, set_as_default=False)
-    except OSError as error:
-        raise InputError(f"What listens at {scheduler} does not answer as a Dask scheduler: {error}.") from None
-    with client:
-        try:
-            client.run(_use_one_thread)
-        except ImportError as error:
-            raise InputError(f"The workers of {scheduler} need certeq {certeq.__version__} as well: {error}.") from None
-        try:
-            yield client
-        except dask.KilledWorker:
-            raise InputError(
-                f"Several workers of {scheduler} died over the same task, probably because they had too little memory. "
-                "Their logs tell more."
-            ) from None

@@ -13,7 +13,9 @@ from typing import Annotated, Any
 import typer
 
 import certeq
+from certeq.base.doors import short_of_threads
 from certeq.base.errors import InputError
+from certeq.base.manners import STOPPED, interrupts, say
 from certeq.cli.apply import apply
 from certeq.cli.audit import audit
 from certeq.cli.compare import compare
@@ -23,10 +25,13 @@ from certeq.cli.options import Verb, first_sentence, listing, paragraph
 from certeq.cli.reproduce import reproduce
 from certeq.cli.simulate import simulate
 
-STOPPED = "Stopped. Nothing was written by halves."
 GONE = (
     "A process that worked for this one, or the cluster, is gone, probably because it had too little memory. Nothing "
     "was written by halves. Try again, with fewer --workers if there are several."
+)
+CROWDED = (
+    "This machine lets the process start no more threads, processes or files. Nothing was written by halves. Raise the "
+    "limit (ulimit -u, ulimit -n), or take fewer threads with CERTEQ_THREADS and POLARS_MAX_THREADS."
 )
 # Linear systems here are small: threads inside the linear algebra would wait for one another, and change last digits.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -47,18 +52,24 @@ def _polite(verb: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(verb)
     def run(*words: Any, **options: Any) -> None:
         try:
-            verb(*words, **options)
+            with interrupts(work=True):
+                verb(*words, **options)
         except InputError as error:
-            typer.echo(f"Error: {paragraph(error)}", err=True)
+            say(f"Error: {paragraph(error)}")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            typer.echo(STOPPED, err=True)
+            say(STOPPED)
             raise typer.Exit(130) from None
         except MemoryError as error:
-            typer.echo(f"Error: There is not enough memory for this. {paragraph(error)}".rstrip(), err=True)
+            say(f"Error: There is not enough memory for this. {paragraph(error)}".rstrip())
             raise typer.Exit(1) from None
         except (BrokenExecutor, CancelledError):
-            typer.echo(f"Error: {GONE}", err=True)
+            say(f"Error: {GONE}")
+            raise typer.Exit(1) from None
+        except BaseException as error:
+            if not short_of_threads(error):
+                raise
+            say(f"Error: {CROWDED}")
             raise typer.Exit(1) from None
 
     return run
@@ -105,5 +116,5 @@ def main() -> None:
     try:
         app()
     except KeyboardInterrupt:  # before there was a verb
-        typer.echo(STOPPED, err=True)
+        say(STOPPED)
         sys.exit(130)

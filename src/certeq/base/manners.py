@@ -1,0 +1,152 @@
+"""How the command line behaves towards whoever runs it: what Ctrl-C does, and what becomes of words nobody can take.
+
+Only the standard library is used here, and little of it: this must be in place before anything else is loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+STOPPED = "Stopped. Nothing was written by halves."
+
+
+def say(text: str) -> None:
+    """A line to whoever runs this, on the error stream."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def leave(code: int = 130) -> NoReturn:
+    """End at once, as a kill would; everything on the disk is such that this does no harm."""
+    with contextlib.suppress(OSError):
+        show_cursor = "\x1b[?25h" if os.isatty(2) else ""  # a bar hides it
+        os.write(2, f"{show_cursor}{STOPPED}\n".encode())
+    os._exit(code)
+
+
+@contextlib.contextmanager
+def interrupts(*, work: bool) -> Iterator[None]:
+    """What Ctrl-C does here: the first one stops the work, which puts itself in order; the next one ends the process.
+
+    Without ``work`` to put in order (while libraries load, and while the process takes its leave) the first ends it.
+    Also where the main thread is deep in compiled code, or waits for a cluster that does not answer, a second thread
+    hears the next one. Somebody who has decided otherwise about Ctrl-C is left in peace.
+    """
+    if threading.current_thread() is not threading.main_thread() or not _usual(signal.getsignal(signal.SIGINT)):
+        yield
+        return
+    came = 0 if work else 1
+
+    def stop(*_: Any) -> None:
+        nonlocal came
+        came += 1
+        if came > 1:
+            leave()
+        raise KeyboardInterrupt
+
+    stop.certeq = True  # type: ignore[attr-defined]
+    before = signal.signal(signal.SIGINT, stop)
+    with _overheard(came):
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def _usual(handler: Any) -> bool:
+    return handler is signal.default_int_handler or hasattr(handler, "certeq")
+
+
+@contextlib.contextmanager
+def _overheard(came: int) -> Iterator[None]:
+    """Let a thread count what comes, since Python tells its main thread only when that is done with what it does."""
+    if sys.platform == "win32":
+        yield
+        return
+    ear, mouth = socket.socketpair()
+    mouth.setblocking(False)
+    before = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+
+    def listen() -> None:
+        heard = came
+        with ear:
+            while number := ear.recv(1):
+                heard += number[0] == signal.SIGINT
+                if heard > 1:
+                    leave()
+
+    threading.Thread(target=listen, daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before, warn_on_full_buffer=False)
+        mouth.close()
+
+
+class Tolerant:
+    """A stream that goes on where its words have no place to go: a full disk, a closed pipe, letters it lacks."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        with contextlib.suppress(AttributeError, ValueError):
+            inner.reconfigure(errors="backslashreplace")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def write(self, text: str) -> int:
+        """Write, or lose the words."""
+        with self._bearing():
+            self.inner.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or lose the words."""
+        with self._bearing():
+            self.inner.flush()
+
+    def writelines(self, lines: Any) -> None:
+        """Write lines, or lose them."""
+        for line in lines:
+            self.write(line)
+
+    @contextlib.contextmanager
+    def _bearing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)  # what is still in the buffer must not fail again at the end
+            os.dup2(nowhere, self.inner.fileno())
+            os.close(nowhere)
+
+
+@contextlib.contextmanager
+def streams() -> Iterator[None]:
+    """Let no trouble with standard output end a run whose files are written, nor change what its exit code means."""
+    before = sys.stdout, sys.stderr
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if hasattr(stream, "reconfigure"):  # a real one, not what a test or a notebook puts in its place
+            setattr(sys, name, Tolerant(stream))
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, Tolerant):
+                stream.flush()
+        sys.stdout, sys.stderr = before
+
+
+def open_streams() -> None:
+    """See that the three standard streams are open, or the next file that is opened would get what is said to them."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # which takes the lowest number that is free
