@@ -16,7 +16,7 @@ public ``evaluate`` solves large models by LAPACK, whose last digits depend on i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,21 @@ def draw_batch(truth: MDP, regime: Mapping[str, Any], data_sets: int, rng: Rng) 
     else:
         raise unknown("data regime", kind, ("tuples", "equal", "trajectories", "trials"))
     return batch
+
+
+def rename_actions(truth: MDP, counts: Counts, rng: Rng) -> tuple[MDP, Counts]:
+    """Shuffle the names of the actions in each data set and its truth: where ties go to the first, nobody profits."""
+    D, A = counts.transitions.shape[0], truth.n_actions
+    order = generator(rng).permuted(np.tile(np.arange(A), (D, 1)), axis=1)
+
+    def renamed(table: Any, axis: int) -> Any:
+        index = order.reshape(D, *(A if i == axis else 1 for i in range(1, table.ndim)))
+        return np.take_along_axis(table, index, axis=axis)
+
+    rows = np.broadcast_to(truth.transition.dense(), (D, *truth.transition.shape[-3:]))
+    reward = np.broadcast_to(truth.reward, (D, *truth.reward.shape[-2:]))
+    shuffled = MDP(Rows.trusted(renamed(rows, 2)), renamed(reward, 2), truth.discount, start=truth.start)
+    return shuffled, replace(counts, transitions=renamed(counts.transitions, 2))
 
 
 def losses(
@@ -261,6 +276,8 @@ def run_cell(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
     random = generator(rng)
     truth = draw_truth(cell["environment"], cell.get("settings", {}), cell["data_sets"], random)
     counts = draw_counts(truth, cell["regime"], cell["data_sets"], random)
+    if cell.get("shuffled", False):
+        truth, counts = rename_actions(truth, counts, random)
     methods = {name: Method(m["regularizer"], m.get("settings", {})) for name, m in cell["methods"].items()}
     start = truth.start if cell.get("weighted", False) else None
     noise = cell.get("reward_noise")

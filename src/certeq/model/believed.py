@@ -41,7 +41,7 @@ class _Ready(NamedTuple):
     grid: Lattice
     moves: Moves
     totals: Totals
-    visits: Floats  # (D, S, A)
+    visits: Integers  # (D, S, A)
 
 
 def borrow(counts: Counts, *, expert: Any = None, threads: int | None = None) -> Borrowed:
@@ -81,7 +81,7 @@ def _prepare(counts: Counts, threads: int | None) -> _Ready:
         np.zeros((D, A, N)), np.zeros((D, A)), np.zeros((D, A)), first, np.empty(most, np.int32), np.empty(most)
     )
     pool.run(borrowing.add_up, D, table, grid, moves, room, totals, grain=64, threads=threads)
-    return _Ready(table, grid, moves, totals, counts.visits.reshape(D, S, A).astype(np.float64))
+    return _Ready(table, grid, moves, totals, counts.visits.reshape(D, S, A))
 
 
 def _moves(positions: Positions | None, table: Table, grid: Lattice) -> Moves:

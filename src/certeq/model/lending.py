@@ -63,7 +63,7 @@ def lend(
     S, A = table.states, table.actions
     pointer, outcome, count, number = table.pointer, table.outcome, table.count, moves.number
     line = (d * S + s) * A
-    J, own, worth = len(share), visits[d, s, a], 0.0
+    J, own, worth = len(share), float(visits[d, s, a]), 0.0
     uniform, by_action, mine, moves4 = share[UNIFORM] + (1.0 - STAYS) * share[STAY], share[ACTION], 0.0, 0.0
     if J > MOVES and not placed:
         uniform += share[MOVES] + share[ACTION_MOVES] + share[WIDER_MOVES] + share[NEAR_MOVES]
@@ -72,7 +72,7 @@ def lend(
         near = wider = own
         for k in range(found):
             wider += visits[d, around[k], a]
-            near += visits[d, around[k], a] if k < close else 0.0
+            near += visits[d, around[k], a] if k < close else 0
         moves1 = _looked_on(share[NEAR_MOVES], near)
         moves2 = _looked_on(share[WIDER_MOVES] + moves1, wider)
         moves3 = _looked_on(share[ACTION_MOVES] + moves2, totals.moved[d, a])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ def learned_target(
     counts: Counts,
     *,
     expert: Any = None,
+    positions: bool = True,
     structures: Sequence[str] = STRUCTURES,
     groups: Mapping[str, Any] | None = None,
     odds: float = ODDS,
@@ -68,14 +69,15 @@ def learned_target(
     """Evidence toward a target that is learned, averaged with evidence toward the uniform row.
 
     The target is a mix of what the state's other actions, its neighbors and the usual moves of the action say, where
-    the counts carry positions; without them, of what needs none. An expert's rows are one more candidate. ``details``
-    of the result tells what was believed.
+    the counts carry positions; without them, or with ``positions=False``, of what needs none. An expert's rows are one
+    more candidate. ``plain_odds`` are those of the uniform target against the learned one, before any data.
+    ``details`` of the result tells what was believed, and says it in words.
     """
     from certeq.model.believed import borrow
 
     if not (np.isfinite(plain_odds) and plain_odds > 0):
         raise InputError(f"plain_odds must be a positive number; got {plain_odds}.")
-    found = borrow(counts, expert=expert)
+    found = borrow(counts if positions else replace(counts, positions=None), expert=expert)
     rules: dict[str, Any] = {"structures": structures, "groups": groups, "odds": odds, "table": found.table}
     plain = learn_magnitudes(counts, spread=PLAIN_SPREAD, **rules)
     borrowed = learn_magnitudes(counts, judged=found.judged, center=CENTER, spread=SPREAD, **rules)
