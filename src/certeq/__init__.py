@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from certeq.questions.bootstrap import bootstrap
     from certeq.questions.collect import collect_next
     from certeq.questions.conventions import compare_conventions
-    from certeq.questions.errors import transition_mse
     from certeq.questions.exact import evaluate, loss
     from certeq.questions.examine import examine
     from certeq.questions.findings import Findings
     from certeq.questions.fragility import fragility
     from certeq.questions.path import path
+    from certeq.questions.row_errors import transition_mse
     from certeq.regularizers import REGULARIZERS, Shrinkage, shrink
     from certeq.report import pictures
     from certeq.worlds import ENVIRONMENTS, environment, sampling
@@ -51,7 +51,7 @@ _HOMES = {
     "certeq.questions.collect": ("collect_next",),
     "certeq.questions.conventions": ("compare_conventions",),
     "certeq.questions.audit": ("audit",),
-    "certeq.questions.errors": ("transition_mse",),
+    "certeq.questions.row_errors": ("transition_mse",),
     "certeq.questions.examine": ("examine",),
     "certeq.questions.findings": ("Findings",),
     "certeq.questions.fragility": ("fragility",),

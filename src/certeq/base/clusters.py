@@ -24,7 +24,7 @@ from certeq.base.errors import InputError
 PATIENCE = 10.0  # seconds for a scheduler to answer
 WAIT = 20.0  # seconds for the first worker to come, and without one before that is said
 GREETING = 1 << 20  # bytes of what a scheduler says first; it says a few hundred
-Answer = TypeVar("Answer")
+Reply = TypeVar("Reply")
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def _connected(dask: Any, scheduler: str) -> Any:
         raise InputError(f"{answers}: {_first_line(error)}.") from None
 
 
-def _within(seconds: float, ask: Callable[[], Answer], otherwise: str) -> Answer:
+def _within(seconds: float, ask: Callable[[], Reply], otherwise: str) -> Reply:
     """Ask somebody who may never answer; a thread waits for them, and may wait for ever."""
     answer: list[Any] = []
 
@@ -84,7 +84,7 @@ def _within(seconds: float, ask: Callable[[], Answer], otherwise: str) -> Answer
         raise InputError(f"{otherwise}: there was no answer within {seconds:.0f} seconds.")
     if answer[1] is not None:
         raise answer[1]
-    found: Answer = answer[0]
+    found: Reply = answer[0]
     return found
 
 

@@ -99,7 +99,7 @@ class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
         return str(self._folder)
 
 
-class _File(caching.IndexDataCacheFile):
+class _KernelFile(caching.IndexDataCacheFile):
     """Files that begin with the checksum of what follows, which is compared before anything is unpickled."""
 
     def _dump(self, obj: Any) -> bytes:
@@ -135,7 +135,9 @@ class Kept(caching.FunctionCache):
         self._name, self._py_func = repr(function), function
         self._impl = _Impl(function, folder)
         self._cache_path = str(folder)
-        self._cache_file = _File(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+        self._cache_file = _KernelFile(
+            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+        )
         self.enable()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

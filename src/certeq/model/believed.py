@@ -16,7 +16,7 @@ from certeq.model.borrowing import NAMES, PLACED, Moves, Totals
 from certeq.model.evidence import chances
 from certeq.model.kernel import Kernel, Mixture, Operator, Rows
 from certeq.model.lattice import Lattice, lattice, look_ahead, move_keys
-from certeq.model.nonzeros import Table, places, table_of
+from certeq.model.nonzeros import NonZeros, places, table_of
 
 EXPERT = 0.9  # of an expert's rows; the rest is uniform
 BLOCK = 1024  # states of a large data set that are judged together
@@ -32,12 +32,12 @@ class Borrowed:
     names: tuple[str, ...]  # of the candidates
     share: Floats  # (..., A, candidates)
     rows: Kernel  # each pair's own rows in
-    table: Table  # of the counts
+    table: NonZeros  # of the counts
     judged: Floats  # chance of each of its non-zeros, its pair's own rows left out
 
 
 class _Ready(NamedTuple):
-    table: Table
+    table: NonZeros
     grid: Lattice
     moves: Moves
     totals: Totals
@@ -84,7 +84,7 @@ def _prepare(counts: Counts, threads: int | None) -> _Ready:
     return _Ready(table, grid, moves, totals, counts.visits.reshape(D, S, A))
 
 
-def _moves(positions: Positions | None, table: Table, grid: Lattice) -> Moves:
+def _moves(positions: Positions | None, table: NonZeros, grid: Lattice) -> Moves:
     """Number the different moves."""
     S, N = table.states, table.outcomes
     if positions is None:
@@ -104,7 +104,7 @@ def _moves(positions: Positions | None, table: Table, grid: Lattice) -> Moves:
     return Moves(number, source, outcome, lands)
 
 
-def _moves_seen(positions: Positions, table: Table) -> tuple[Any, Integers, Integers]:
+def _moves_seen(positions: Positions, table: NonZeros) -> tuple[Any, Integers, Integers]:
     """Number only those moves that occur, some non-zeros at a time: number of each, and an example of each."""
     A, n = table.actions, len(table.count)
     parts = [(i, min(i + CHUNK, n)) for i in range(0, n, CHUNK)]
@@ -124,7 +124,7 @@ def _moves_seen(positions: Positions, table: Table) -> tuple[Any, Integers, Inte
     return number, source, table.outcome[at].astype(np.int64)
 
 
-def _known(counts: Counts, table: Table, expert: Any) -> Floats:
+def _known(counts: Counts, table: NonZeros, expert: Any) -> Floats:
     """Chances that an expert's rows give to each non-zero, ``(nonzeros, 0 or 1)``."""
     if expert is None:
         return np.empty((len(table.count), 0))
@@ -133,7 +133,7 @@ def _known(counts: Counts, table: Table, expert: Any) -> Floats:
 
 
 def _learn_large(
-    table: Table,
+    table: NonZeros,
     grid: Lattice,
     moves: Moves,
     totals: Totals,

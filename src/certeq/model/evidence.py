@@ -22,7 +22,7 @@ from certeq.base.arrays import ArrayLike, Floats, Integers, Rng, floats, generat
 from certeq.base.errors import InputError, unknown
 from certeq.data.counts import Counts
 from certeq.model.kernel import Kernel, Mixture, Rows, entries
-from certeq.model.nonzeros import Table, places, table_of
+from certeq.model.nonzeros import NonZeros, places, table_of
 
 STRUCTURES = ("all", "action", "state", "pair")
 ODDS = 10.0  # of one magnitude for all pairs, against each of the other structures
@@ -59,7 +59,7 @@ def learn_magnitudes(
     target: Kernel | None = None,
     *,
     judged: Judge | Floats | None = None,
-    table: Table | None = None,
+    table: NonZeros | None = None,
     structures: Sequence[str] = STRUCTURES,
     groups: Mapping[str, ArrayLike] | None = None,
     odds: float = ODDS,
@@ -241,7 +241,7 @@ def _structures(
     return tuple(chosen), np.array(wide, dtype=np.int64).reshape(len(wide), S * A), sizes
 
 
-def _shares_of(counts: Counts, table: Table, target: Kernel | None, judged: Judge | Floats | None) -> Floats:
+def _shares_of(counts: Counts, table: NonZeros, target: Kernel | None, judged: Judge | Floats | None) -> Floats:
     """The target's probability of each non-zero; of the uniform target, one for all."""
     if isinstance(judged, np.ndarray):
         share = judged

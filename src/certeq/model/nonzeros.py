@@ -10,7 +10,7 @@ from certeq.base.arrays import Integers
 from certeq.data.counts import Counts
 
 
-class Table(NamedTuple):
+class NonZeros(NamedTuple):
     """Counts of D data sets as lists; line (d·S + s)·A + a is that of the pair (s, a) of data set d."""
 
     pointer: Any  # (D·S·A + 1,) int64: where the list of each pair begins
@@ -21,7 +21,7 @@ class Table(NamedTuple):
     outcomes: int
 
 
-def table_of(counts: Counts) -> Table:
+def table_of(counts: Counts) -> NonZeros:
     """List the non-zero counts."""
     S, A = counts.n_states, counts.n_actions
     pairs = int(np.prod(counts.batch)) * S * A
@@ -37,10 +37,10 @@ def table_of(counts: Counts) -> Table:
         last = pointer[over + 1]  # an ending is the last outcome of its row
         outcome, count = np.insert(outcome, last, S), np.insert(count, last, counts.ended.ravel()[over])
         pointer = pointer + np.searchsorted(over, np.arange(pairs + 1))
-    return Table(pointer.astype(np.int64), outcome, count.astype(np.float64), S, A, counts.n_outcomes)
+    return NonZeros(pointer.astype(np.int64), outcome, count.astype(np.float64), S, A, counts.n_outcomes)
 
 
-def places(table: Table) -> tuple[Integers, Integers, Integers]:
+def places(table: NonZeros) -> tuple[Integers, Integers, Integers]:
     """Data set, state and action of each non-zero."""
     line = np.repeat(np.arange(len(table.pointer) - 1), np.diff(table.pointer))
     data_set, pair = np.divmod(line, table.states * table.actions)

@@ -37,8 +37,8 @@ from certeq.model.evidence import Evidence, chances, draw_magnitudes
 from certeq.questions.asking import RECORDED
 from certeq.questions.comparison import Comparison, Entry
 from certeq.questions.episodes import behavior
-from certeq.questions.errors import mse_of
 from certeq.questions.posterior import Posterior, posterior
+from certeq.questions.row_errors import mse_of
 from certeq.regularizers import ALIKE, DEFAULT, REGULARIZERS, needs_of, settings_of
 from certeq.regularizers.evidence import TargetEvidence
 

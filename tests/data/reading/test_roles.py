@@ -119,7 +119,6 @@ def test_in_the_long_form_all_other_columns_are_the_state_and_doubtful_ones_are_
             "2 state columns .* and 1 next-state columns",
         ),
         ("x,y,action,reward,z", {"reward": ["x", "y"]}, "reward is one column; got 2"),
-        ("x,y,action,reward,z", {"layout": "wide"}, "layout must be"),
         ("x,0,action,z", {"reward": 0}, "reward must be the name of a column, as text; got 0. Did you mean '0'"),
         ("x,y,action,z", {"reward": True}, "reward must be the name of a column, as text; got True"),
         ("x,y,action,z", {"reward": 1.5}, "reward must be the name of a column"),

@@ -64,7 +64,7 @@ LEFT_RIGHT = np.stack([np.roll(np.eye(6), -1, axis=1), np.roll(np.eye(6), 1, axi
 
 
 @dataclass(frozen=True)
-class Case:
+class Published:
     """A setting of the follow-up, and what its figures show."""
 
     environment: str
@@ -77,19 +77,19 @@ class Case:
 
 
 CASES = {
-    "random chain, equal counts": Case(
+    "random chain, equal counts": Published(
         "random_chain", {"kind": "equal", "each": 4}, 0.5,
         {MLE: 2.13, DISCOUNT: 1.03, UNIFORM: 1.03}, 10_000, 0.01, {"rewards": "bonus"},
     ),
-    "random chain, rewards by state": Case(
+    "random chain, rewards by state": Published(
         "random_chain", {"kind": "tuples", "size": 80}, 0.5,
         {MLE: 2.78, DISCOUNT: 2.55, UNIFORM: 2.385, SPECIFIC: 2.465, ORACLE: 2.345}, 5000, 0.01, {"rewards": "state"},
     ),
-    RIVER: Case(
+    RIVER: Published(
         "river_swim", {"kind": "trajectories", "episodes": 5, "length": 19}, 0.25,
         {MLE: 18.1, DISCOUNT: 18.1, UNIFORM: 7.45, SPECIFIC: 8.7, ORACLE: 3.55, EXPERT: 0.7}, 5000, 0.05,
     ),
-    TUMOR: Case("tumor", {}, 0.1, {MLE: 292.0, DISCOUNT: 247.0, UNIFORM: 247.0, SPECIFIC: 252.0}, 1, 1.0),
+    TUMOR: Published("tumor", {}, 0.1, {MLE: 292.0, DISCOUNT: 247.0, UNIFORM: 247.0, SPECIFIC: 252.0}, 1, 1.0),
 }  # fmt: skip
 NUMBERS = sum(len(case.theirs) for case in CASES.values())
 
