@@ -1,7 +1,8 @@
 """``uv run --group test python -m trust`` runs all campaigns and writes docs/trust.md; with names, only those.
 
 What each campaign found is kept in certeq-out/trust.json, so that they can be run one by one; the page is made of all
-that is there. ``TRUST_SCALE=0.05`` in the environment runs a twentieth of each campaign that can be scaled.
+that is there. ``TRUST_SCALE=0.05`` in the environment runs a twentieth of each campaign that can be scaled, and shows
+the page instead of writing it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from trust.running import certeq
 
 ROOT = Path(__file__).parents[1]
 SAME = "in the end the same bytes; "
-KEPT, PAGE = ROOT / "certeq-out" / "trust.json", ROOT / "docs" / "trust.md"
+KEPT = ROOT / "certeq-out" / f"trust{os.environ.get(SCALE, '')}.json"
+PAGE = ROOT / "docs" / "trust.md"
 
 
 def kills(folder: Path) -> Iterator[Row]:
@@ -277,5 +279,8 @@ if __name__ == "__main__":
             run(campaign)
         else:  # each in a process of its own, so that none inherits another's limits
             subprocess.run([sys.executable, "-m", "trust", campaign], cwd=ROOT, check=True)
+    if os.environ.get(SCALE, "1") != "1":  # a look at how it goes; the page tells of whole campaigns
+        print(page())
+        sys.exit()
     PAGE.write_text(page(), encoding="utf-8")
     print(f"Written: {PAGE.relative_to(ROOT)}")

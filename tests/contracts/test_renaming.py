@@ -1,5 +1,7 @@
 """Names decide nothing: renaming states and actions, and shuffling rows, changes names and nothing else."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -33,7 +35,9 @@ class Renaming:
         return np.take(renamed, self.state, axis=-1)
 
     def counts(self, table):
-        return Counts(self.rows(table.transitions), None if table.ended is None else self.pairs(table.ended))
+        ended = None if table.ended is None else self.pairs(table.ended)
+        where = table.positions and replace(table.positions, places=table.positions.places[self.state])
+        return Counts(self.rows(table.transitions), ended, positions=where)
 
 
 def simple_rewards(seed, S, A):

@@ -75,7 +75,7 @@ def test_where_nobody_listens_the_error_comes_at_once_and_says_where():
 
 
 def test_somebody_else_who_listens_is_not_taken_for_a_scheduler(monkeypatch):
-    monkeypatch.setattr(places, "PATIENCE", 0.2)
+    monkeypatch.setattr("certeq.base.clusters.PATIENCE", 0.2)
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()

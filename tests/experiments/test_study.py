@@ -67,12 +67,13 @@ def test_verdicts_say_what_holds_and_what_does_not():
             study.RIVER: {"evidence": 0.6},
         }
     )
-    every, most, validated, river, aware, targets, *cells = study.holds(table)
+    every, most, validated, river, learned, aware, targets, *cells = study.holds(table)
     assert every.outcome == FAILS
     assert "2 of 3" in every.measured
     assert most.outcome == HOLDS
     assert (validated.outcome, validated.measured[:6]) == (FAILS, "1 of 3")  # ε* and cross-validation
     assert river.outcome == HOLDS
+    assert learned.claim.endswith("learned target")
     assert aware.outcome == HOLDS
     assert targets.outcome == HOLDS
     by_panel = {verdict.claim.split(":")[0]: verdict.outcome for verdict in cells}

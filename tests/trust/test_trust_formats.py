@@ -53,7 +53,7 @@ def test_a_policy_that_is_nested_without_end_is_refused(tmp_path):
     for _ in range(40):
         deep = [deep]
     (tmp_path / "policy.json").write_text(json.dumps(said | {"action_values": deep}))
-    with pytest.raises(InputError, match=r"policy\.json cannot be read"):
+    with pytest.raises(InputError, match=r"policy\.json: The policy file is damaged at action_values"):
         Policy.load(tmp_path / "policy.json")
 
 
@@ -125,3 +125,22 @@ def test_counts_that_would_wrap_around_are_refused():
         Counts(np.full((2, 1, 2), 2**63 + 5, dtype=np.uint64))
     with pytest.raises(InputError, match=r"add up to more than 2\^62"):
         Counts(np.full((2, 1, 2), 2**61))
+
+
+ROWS = "state,action,reward,next_state,x_duplicated_0\nA,x,1,B,1\nB,y,0,A,2\n"
+
+
+def test_lines_may_end_as_they_like(tmp_path):
+    found = []
+    for end in ("\n", "\r\n", "\r"):
+        (tmp_path / "rows.csv").write_bytes(ROWS.replace("\n", end).encode())
+        found.append(read(tmp_path / "rows.csv", state="state", next_state="next_state"))
+    assert found[0].state_names == found[1].state_names == found[2].state_names == ("A", "B")
+
+
+def test_a_name_that_looks_like_a_copy_is_a_name_and_a_copy_is_refused(tmp_path):
+    (tmp_path / "rows.csv").write_text(ROWS)
+    assert read(tmp_path / "rows.csv", state="x_duplicated_0", next_state=False, layout="long").n_states == 2
+    (tmp_path / "rows.csv").write_text(ROWS.replace("x_duplicated_0", "action"))
+    with pytest.raises(InputError, match="two columns named 'action'"):
+        read(tmp_path / "rows.csv")

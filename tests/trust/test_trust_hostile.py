@@ -41,8 +41,11 @@ def test_it_is_refused_in_one_paragraph_and_leaves_nothing(tried, name):
 
 
 def test_no_file_is_ever_unpickled():
-    """Nothing in certeq imports a module that loads pickles, or lets NumPy, pandas or polars do it."""
-    for path in SOURCE.rglob("*.py"):
+    """Nothing in certeq imports a module that loads pickles, or lets NumPy, pandas or polars do it.
+
+    But for one: what Numba compiled is kept as pickles, in a folder of the user's own, each with a checksum.
+    """
+    for path in set(SOURCE.rglob("*.py")) - {SOURCE / "base" / "compiling.py"}:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = []
             if isinstance(node, ast.Import):

@@ -21,6 +21,6 @@ def test_random_things_planted_in_a_folder_change_nothing(tmp_path):
 def test_settings_that_lie_in_the_folder_do_not_decide_how_pictures_are_drawn(tmp_path):
     """matplotlib reads `matplotlibrc` wherever it is started, and `text.usetex` would run LaTeX on anybody's words."""
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 40\nsvg.fonttype: path\n")
-    code = "import matplotlib as m; from certeq.report.drawing import style\nwith style(): print(m.rcParams[{!r}])"
+    code = "import matplotlib as m; from certeq.report.style import style\nwith style(): print(m.rcParams[{!r}])"
     command = [sys.executable, "-P", "-c", code.format("text.usetex")]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout == "False\n"

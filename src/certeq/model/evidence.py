@@ -278,7 +278,7 @@ def _pick(array: Floats, batch: tuple[int, ...], data_set: Integers, *place: Any
     *lead, s_axis, a_axis, _ = array.shape
     state, action, outcome = place
     at = np.minimum(state, s_axis - 1), np.minimum(action, a_axis - 1), outcome
-    if not any(n > 1 for n in lead):
+    if all(n == 1 for n in lead):
         return np.asarray(array.reshape(array.shape[-3:])[at])
     if tuple(lead) != batch:
         raise InputError(f"A target for each data set needs the leading axes {batch} of the counts; got {tuple(lead)}.")

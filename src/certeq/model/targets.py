@@ -35,6 +35,8 @@ def shared_row(row: ArrayLike, counts: Counts) -> Rows:
 def expert(matrix: Any, counts: Counts) -> Rows | SparseRows:
     """Rows given by the user: ``(S, A, S)``, with 1 for an axis that does not matter, or sparse ``(S * A, S)``."""
     S, A = counts.n_states, counts.n_actions
+    if matrix is None:
+        raise InputError(f"The expert's rows are missing: give them as target=, an array of shape ({S}, {A}, {S}).")
     try:
         rows = kernel(matrix)
     except InputError as error:

@@ -155,7 +155,7 @@ def test_a_folder_that_takes_nothing_is_told_before_any_work(parquet, tmp_path, 
 KINDS = {
     "text": pl.Series(["b", "ä\x00", "c"] * 20),
     "integer": pl.Series([3, -(2**62), 5] * 20),
-    "float": pl.Series([0.1, -2.5, 1e300] * 20),
+    "float": pl.Series([0.1, -2.5, 9e15] * 20),
     "small": pl.Series([1, 2, 3] * 20, dtype=pl.Int8),
     "boolean": pl.Series([True, False, True] * 20),
     "date": pl.Series(["2024-01-31", "1900-02-01", "2024-01-31"] * 20).str.to_date(),

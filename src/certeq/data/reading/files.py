@@ -10,6 +10,7 @@ import mmap
 import re
 import stat
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -127,6 +128,8 @@ def _csv(path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
         raise InputError(f"{path.name} is not plain UTF-8 text. Save it as 'CSV UTF-8'.")
     if data.isspace():
         raise InputError(f"{path.name} is empty. There is nothing to learn from.")
+    if b"\r" in data and b"\n" not in data:  # lines as old Macintoshes end them
+        data = data.replace(b"\r", b"\n")
     how = _dialect(path, data)
     _check_text(path, data, how["separator"].encode(), limit_bytes)
     try:
@@ -140,10 +143,10 @@ def _csv(path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
                 "quotes around values that contain the separator."
             ) from None
         frame = pl.read_csv(data, infer_schema=False, **how)
-    twice = [name for name in frame.columns if re.search(r"_duplicated_\d+$", name)]
-    if twice:
-        name = re.sub(r"_duplicated_\d+$", "", twice[0])
-        raise InputError(f"{path.name} has two columns named {name!r}. Rename one of them.")
+    if any("_duplicated_" in name for name in frame.columns):  # so the parser calls the second of two, unless it is
+        twice = [name for name, often in Counter(_header(data, how["separator"])).items() if often > 1]
+        if twice:
+            raise InputError(f"{path.name} has two columns named {twice[0]!r}. Rename one of them.")
     trimmed = [name.strip() for name in _names(data, how["separator"], frame.columns)]
     return frame.rename(dict(zip(frame.columns, trimmed, strict=True))) if len(set(trimmed)) == len(trimmed) else frame
 
@@ -152,12 +155,17 @@ def _names(data: bytes, separator: str, found: list[str]) -> list[str]:
     """Names of the columns; a quotation mark that is doubled in the header is one, which the parser does not know."""
     if not any('""' in name for name in found):
         return found
+    header = _header(data, separator)
+    return header if len(header) == len(found) else found
+
+
+def _header(data: bytes, separator: str) -> list[str]:
+    """The names in the first line, as they stand there; none where they cannot be told."""
     lines = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline="")
     try:
-        header = next(csv.reader(lines, delimiter=separator))
+        return next(csv.reader(lines, delimiter=separator))
     except csv.Error:
-        return found
-    return header if len(header) == len(found) else found
+        return []
 
 
 def _dialect(path: Path, data: bytes) -> dict[str, Any]:
