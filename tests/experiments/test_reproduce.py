@@ -92,11 +92,11 @@ def test_every_figure_has_verdicts_that_say_what_was_measured(everything):
     for record in everything.verdicts["figures"]:
         assert record["verdicts"]
         assert record["claim"] == figure(record["figure"]).CLAIM
-        assert record["seconds"] > 0
         assert (record["profile"], record["seed"], record["certeq"]) == ("smoke", 0, certeq.__version__)
         for verdict in record["verdicts"]:
             assert verdict["outcome"] in OUTCOMES
             assert re.search(r"\d", verdict["measured"])
+    assert sum(record["seconds"] for record in everything.verdicts["figures"]) > 1
     counts = everything.verdicts["counts"]
     verdicts = [verdict for record in everything.verdicts["figures"] for verdict in record["verdicts"]]
     assert sum(counts["paper"].values()) == sum(bool(verdict["paper"]) for verdict in verdicts) > 30
@@ -155,7 +155,7 @@ def test_the_terminal_gets_counts_lines_and_the_place(everything):
     assert re.search(r"\d+ verdicts on what we ask beyond it: \d+ hold, ", everything.said)
     assert f"Written: {everything.out / 'index.html'}" in everything.said
     for name in FIGURES:
-        assert re.search(rf"^{name}: .*\(.* s\)$", everything.said, re.MULTILINE)
+        assert re.search(rf"^{name}: .*\((.* s|less than a second)\)$", everything.said, re.MULTILINE)
 
 
 @pytest.mark.slow
