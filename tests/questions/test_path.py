@@ -70,7 +70,10 @@ def test_breakpoints_are_roots_of_the_gap_between_the_two_actions():
 
 
 def roots_at_breakpoints(seed):
-    """See that each breakpoint is a root; which there were."""
+    """See that each breakpoint is a root, as exactly as ties allow; which there were.
+
+    Actions closer than 1e-10 of the spread of all values are tied, so the flatter a gap, the further aside it flips.
+    """
     batch = logged(seed, ends=False)
     learned = learn(batch, discount=0.9, unvisited="target")
     found = path(learned, "planning_discount")
@@ -87,7 +90,9 @@ def roots_at_breakpoints(seed):
 
         low, high = max(point.value - 1e-4, 0), min(point.value + 1e-4, 0.9)
         if gap(low) * gap(high) < 0:
-            assert point.value == pytest.approx(brentq(gap, low, high, xtol=1e-13), abs=1e-8)
+            slope = abs(gap(high) - gap(low)) / (high - low)
+            aside = 2e-10 * np.ptp(learned.plan.action_values) / slope
+            assert point.value == pytest.approx(brentq(gap, low, high, xtol=1e-13), abs=1e-8 + aside)
             yield point
 
 
