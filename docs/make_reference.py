@@ -16,8 +16,8 @@ from typer.models import ArgumentInfo, OptionInfo
 from certeq import REGULARIZERS
 from certeq.cli import app
 from certeq.experiments.figures import FIGURES, STUDIES, figure
-from certeq.model import candidates, unvisited
-from certeq.regularizers import CONTEXT, DEFAULT
+from certeq.model import unvisited
+from certeq.regularizers import DEFAULT
 from certeq.worlds import ENVIRONMENTS
 
 HERE = Path(__file__).parent / "reference"
@@ -111,9 +111,6 @@ def _catalogues() -> str:
         "What stands for a pair with fewer than `min_visits` visits: `--unvisited NAME`, `unvisited=\"NAME\"`. "
         "[Decision 1](../decisions/0001-unvisited-pairs.md) says who uses which, and why.",
         _table(("name", "what stands for the row"), _bullets(unvisited.__doc__, unvisited.CONVENTIONS)),
-        "## Candidate targets",
-        "For `evidence` with `target=\"NAME\"`, and for `evidence_targets`, which averages over them by evidence.",
-        _table(("name", "where it pulls"), _bullets(candidates.__doc__, (*candidates.NAMES, "expert"))),
         "## Environments",
         "Known worlds: `certeq.environment(\"NAME\", key=value)`, `certeq simulate NAME --setting KEY=VALUE`.",
         _table(("name", "what it is", "settings"), map(_environment, ENVIRONMENTS)),
@@ -126,7 +123,7 @@ def _catalogues() -> str:
 
 def _regularizer(name: str) -> tuple[str, str, str]:
     function = REGULARIZERS[name]
-    settings = {n: p for n, p in list(inspect.signature(function).parameters.items())[1:] if n not in CONTEXT}
+    settings = {n: p for n, p in list(inspect.signature(function).parameters.items())[1:] if n != "discount"}
     return f"`{name}`", _plain(_first(function)), _settings(settings)
 
 

@@ -16,7 +16,7 @@ import polars as pl
 from certeq.experiments.figures import study
 
 HERE = Path(__file__).parent
-SHOWN = ("ε* (posterior)", "evidence", "evidence, targets", "value-aware", "oracle ε*")
+SHOWN = ("ε* (posterior)", "evidence", "learned target", "oracle ε*")
 
 
 def main(folder: Path) -> None:

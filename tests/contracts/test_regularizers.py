@@ -36,12 +36,8 @@ EXAMPLES = {  # settings of each regularizer, of which the laws draw; a value ma
         {"structures": ["all"]},
         {"target": SHARED},
         {"odds": st.floats(0.1, 10)},
-        {"target": "marginal"},
-        {"target": "state"},
     ],
     "learned_target": [{}, {"expert": SHARED}, {"structures": ["action"], "odds": 1.0, "plain_odds": 1e-3}],
-    "value_aware": [{}, {"target": SHARED}, {"iterations": st.integers(1, 3), "structures": ["pair"]}],
-    "evidence_targets": [{}, {"compare": ["self_loop", "reachable"]}, {"odds": 1.0, "structures": ["action"]}],
 }
 each = pytest.mark.parametrize("name", REGULARIZERS)
 few = hypothesis_settings(max_examples=15)  # for each regularizer and law
@@ -68,23 +64,12 @@ def fitted(settings, table):
     return settings | {name: sized[name] for name, value in settings.items() if value is SHARED}
 
 
-def closeness(name):
-    """How exact weights are; those that look at a plan where hardly anything matters have its rounding in them."""
-    return 1e-5 if name == "value_aware" else 1e-12
-
-
-def earned(table):
-    """Rewards for those regularizers that look ahead to the plan: the same for all data sets of a batch."""
-    return np.add.outer(np.arange(table.n_states) % 3, np.arange(table.n_actions) / 2)
-
-
-def weights_of(table, name, settings, reward=None):
-    reward = earned(table) if reward is None else reward
-    return shrink(table, name, discount=GAMMA, reward=reward, **fitted(settings, table)).weight
+def weights_of(table, name, settings):
+    return shrink(table, name, discount=GAMMA, **fitted(settings, table)).weight
 
 
 def model_of(table, name, settings):
-    return estimate(table, GAMMA, regularizer=name, reward=earned(table), **fitted(settings, table))
+    return estimate(table, GAMMA, regularizer=name, **fitted(settings, table))
 
 
 def plan_of(table, name, settings, reward, **how):
@@ -121,7 +106,7 @@ def test_rows_of_the_model_are_distributions_that_may_lack_mass(name, data, tabl
 @given(data=st.data(), table=counts())
 def test_without_visits_a_learned_weight_is_1_and_a_constant_one_is_what_it_is(name, data, table):
     settings = data.draw(settings_for(name))
-    found = shrink(table, name, discount=GAMMA, reward=earned(table), **fitted(settings, table))
+    found = shrink(table, name, discount=GAMMA, **fitted(settings, table))
     if found.learned:
         assert (found.weight[table.unvisited] == 1).all()
     else:
@@ -150,7 +135,7 @@ def test_sparse_counts_have_the_weights_and_expectations_of_dense_ones(name, dat
     np.testing.assert_allclose(
         weights_of(as_sparse(table), name, settings),
         weights_of(table, name, settings),
-        atol=closeness(name),
+        atol=1e-12,
     )
     values = np.random.default_rng(seed).normal(size=table.n_states)
     dense, sparse = model_of(table, name, settings).transition, model_of(as_sparse(table), name, settings).transition
@@ -237,10 +222,9 @@ def test_renaming_states_and_actions_renames_the_plan(name, data, table, seed):
         plan_of(table, name, settings, reward),
         plan_of(renamed, name, other, reward[states][:, actions]),
     )
-    weight = weights_of(table, name, settings, reward)[states][:, actions]
-    close = closeness(name)
-    np.testing.assert_allclose(weights_of(renamed, name, other, reward[states][:, actions]), weight, atol=close)
-    np.testing.assert_allclose(two.action_values, one.action_values[states][:, actions], atol=100 * close)
+    weight = weights_of(table, name, settings)[states][:, actions]
+    np.testing.assert_allclose(weights_of(renamed, name, other), weight, atol=1e-12)
+    np.testing.assert_allclose(two.action_values, one.action_values[states][:, actions], atol=1e-10)
 
 
 @each

@@ -62,20 +62,19 @@ def test_a_ratio_is_that_of_the_means_with_a_paired_interval():
 def test_verdicts_say_what_holds_and_what_does_not():
     table = made_up(
         {
-            "good": {"evidence": 0.7, "ε* (posterior)": 0.9, "value-aware": 0.8, "uniform prior (CV)": 0.95},
-            "bad": {"evidence": 1.2, "ε* (posterior)": 1.3, "value-aware": 1.5},
+            "good": {"evidence": 0.7, "ε* (posterior)": 0.9, "learned target": 0.8, "uniform prior (CV)": 0.95},
+            "bad": {"evidence": 1.2, "ε* (posterior)": 1.3, "learned target": 1.5},
             study.RIVER: {"evidence": 0.6},
         }
     )
-    every, most, validated, river, learned, aware, targets, *cells = study.holds(table)
+    every, most, validated, river, learned, *cells = study.holds(table)
     assert every.outcome == FAILS
     assert "2 of 3" in every.measured
     assert most.outcome == HOLDS
     assert (validated.outcome, validated.measured[:6]) == (FAILS, "1 of 3")  # ε* and cross-validation
     assert river.outcome == HOLDS
     assert learned.claim.endswith("learned target")
-    assert aware.outcome == HOLDS
-    assert targets.outcome == HOLDS
+    assert learned.outcome == HOLDS
     by_panel = {verdict.claim.split(":")[0]: verdict.outcome for verdict in cells}
     assert by_panel == {"good": HOLDS, "bad": FAILS, study.RIVER: HOLDS}
     assert study._far({}).outcome == OPEN

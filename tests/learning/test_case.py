@@ -22,7 +22,7 @@ WAYS = (
     {"regularizer": "epsilon_greedy", "strength": 0.4},
     {"regularizer": "least_mse_epsilon_greedy"},
     {"regularizer": "evidence", "structures": ("pair",), "groups": {"mine": [[0, 1], [0, 1], [1, 1]]}},
-    {"regularizer": "value_aware"},
+    {"regularizer": "learned_target"},
     {"unvisited": "zero", "min_visits": 4},
     {"unvisited": "average", "regularizer": "epsilon_greedy", "strength": 0.4},
     {"horizon": 3},

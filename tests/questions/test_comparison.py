@@ -10,7 +10,7 @@ from certeq.questions.compare import _expected_error, _split, compare
 from certeq.questions.comparison import RECORDED, Comparison, Entry
 from certeq.questions.posterior import Posterior
 
-WHICH = ["evidence", "none", "discount", "uniform_prior", "value_aware"]
+WHICH = ["evidence", "none", "discount", "uniform_prior", "learned_target"]
 
 
 @pytest.fixture(scope="module")

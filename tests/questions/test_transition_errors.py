@@ -74,7 +74,7 @@ def test_sparse_counts_and_endings_are_treated_alike(seed):
 
 def test_learned_targets_count_as_given():
     table = random_counts(5, 4, 2)
-    found = transition_mse(table, {"evidence_targets": {}, "discount": {"strength": 0.5}}, discount=0.9)
+    found = transition_mse(table, {"learned_target": {}, "discount": {"strength": 0.5}}, discount=0.9)
     for each in found.values():
         assert each.shape == (4, 2)
         assert (each[table.visits > 0] >= 0).all()

@@ -174,7 +174,6 @@ class Case:
             regularizer=rules.regularizer,
             unvisited=rules.unvisited,
             min_visits=rules.min_visits,
-            reward=self.by_pair,
             **rules.settings,
         )
 

@@ -60,20 +60,16 @@ def estimate(
     regularizer: str = DEFAULT,
     unvisited: str = "target",
     min_visits: int = 1,
-    reward: ArrayLike | None = None,
-    engine: str = "auto",
     **settings: Any,
 ) -> Model:
     """T_plan = (1 - w)·T_data + w·T_target, where a convention stands for the data of thin pairs.
 
     A learned weight at a thin pair speaks of missing data, so a convention that was asked for replaces it; a constant
-    weight applies to every row alike. Rewards are needed by regularizers that look ahead to the plan.
+    weight applies to every row alike.
     """
     table = as_counts(counts)
     filled = fill(table, unvisited, min_visits)
-    shrinkage = shrink(
-        table, regularizer, discount=discount, reward=reward, allowed=filled.allowed, engine=engine, **settings
-    )
+    shrinkage = shrink(table, regularizer, discount=discount, **settings)
     settled = unvisited == "target" and min_visits == 1  # the weight of a pair without visits is 1 as it is
     if shrinkage.learned and not settled and filled.thin.any():
         shrinkage = shrinkage.at(filled.thin, 1.0 if unvisited == "target" else 0.0)
@@ -147,8 +143,7 @@ def plan(
     pairs = (table.n_states, table.n_actions)
     if rewards.shape[-2:] != pairs:
         raise InputError(f"Rewards need the shape (..., {pairs[0]}, {pairs[1]}), as the counts; got {rewards.shape}.")
-    how: dict[str, Any] = {"unvisited": unvisited, "min_visits": min_visits, "reward": rewards, "engine": engine}
-    model = estimate(table, gamma, regularizer=regularizer, **how, **settings)
+    model = estimate(table, gamma, regularizer=regularizer, unvisited=unvisited, min_visits=min_visits, **settings)
     found = solve_model(
         model, rewards, gamma, method=method, tolerance=tolerance, max_iterations=max_iterations, engine=engine,
         threads=threads,

@@ -11,10 +11,10 @@ prior of that mean can explain it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +33,6 @@ POINTS = 33  # of the grid, over eight units of log M to either side
 ROUNDING = 1e-15  # a target gives an outcome no chance if it gives it less
 BLOCK = 8192  # states of a large data set that are read together
 MOST_NUMBERS = 8_000_000  # that the blocks of one data set may keep
-
-Nonzeros: TypeAlias = tuple[Integers, Integers, Integers, Integers, Integers]  # data set, state, action, outcome, count
-Judge: TypeAlias = Callable[[Counts, Nonzeros], Floats]  # chances of observed outcomes
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def learn_magnitudes(
     counts: Counts,
     target: Kernel | None = None,
     *,
-    judged: Judge | Floats | None = None,
+    judged: Floats | None = None,
     table: NonZeros | None = None,
     structures: Sequence[str] = STRUCTURES,
     groups: Mapping[str, ArrayLike] | None = None,
@@ -72,8 +69,8 @@ def learn_magnitudes(
 
     ``groups`` adds structures of the user's own: a name, and for each pair a group number, broadcastable to ``(S, A)``.
     ``target`` is the mean of the prior, uniform over the outcomes unless given; it may differ between data sets. Where
-    the target was made from the very rows it is to explain, ``judged`` gives the chances to judge it by instead: a
-    function of them, or one for each non-zero of ``table``, which is `table_of` the counts. ``odds`` are those of the
+    the target was made from the very rows it is to explain, ``judged`` gives the chances to judge it by instead: one
+    for each non-zero of ``table``, which is `table_of` the counts. ``odds`` are those of the
     first structure against each of the others; log M is normal around log(``center`` N) with deviation ``spread``.
     """
     from certeq.base import threads as pool
@@ -241,15 +238,14 @@ def _structures(
     return tuple(chosen), np.array(wide, dtype=np.int64).reshape(len(wide), S * A), sizes
 
 
-def _shares_of(counts: Counts, table: NonZeros, target: Kernel | None, judged: Judge | Floats | None) -> Floats:
+def _shares_of(counts: Counts, table: NonZeros, target: Kernel | None, judged: Floats | None) -> Floats:
     """The target's probability of each non-zero; of the uniform target, one for all."""
-    if isinstance(judged, np.ndarray):
+    if judged is not None:
         share = judged
     elif target is None:
         return np.array([1 / counts.n_outcomes])
     else:
-        at = (*places(table), table.outcome)
-        share = chances(target, counts.batch, *at) if judged is None else judged(counts, (*at, table.count))
+        share = chances(target, counts.batch, *places(table), table.outcome)
     return share if share.min(initial=1.0) > ROUNDING else np.where(share > ROUNDING, share, 0.0)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from certeq.base.arrays import ArrayLike, Floats, Integers, floats
+from certeq.base.arrays import ArrayLike, Floats, floats
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts
 from certeq.model.frequencies import mle
@@ -63,22 +63,6 @@ def action_average(counts: Counts) -> Kernel:
 def tried_average(counts: Counts) -> Kernel:
     """Average of the rows of those actions of the state that were tried; uniform where none was."""
     return _fill_up(counts, np.asarray(counts.unvisited.all(axis=-1, keepdims=True), dtype=np.float64))
-
-
-def other_actions(counts: Counts) -> tuple[Rows | SparseRows, Integers]:
-    """Where the other actions of the same state lead, each pair's own rows left out; and how many rows that is.
-
-    A pair whose state has no other rows gets zeros.
-    """
-    visits = counts.visits
-    others = visits.sum(axis=-1, keepdims=True) - visits  # (..., S, A)
-    scale = 1.0 / np.maximum(others, 1)
-    if not counts.sparse:
-        rest = counts.transitions.sum(axis=-2, keepdims=True) - counts.transitions
-        return Rows.trusted(rest * scale[..., None]), others
-    S, A = counts.n_states, counts.n_actions
-    same_state = sp.kron(sp.eye_array(S), np.ones((A, A)) - np.eye(A), format="csr")
-    return SparseRows(sp.diags_array(scale.ravel()) @ same_state @ counts.transitions, S, A), others
 
 
 def _fill_up(counts: Counts, share: Floats) -> Kernel:

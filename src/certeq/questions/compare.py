@@ -40,7 +40,7 @@ from certeq.questions.episodes import behavior
 from certeq.questions.posterior import Posterior, posterior
 from certeq.questions.row_errors import mse_of
 from certeq.regularizers import ALIKE, DEFAULT, REGULARIZERS, needs_of, settings_of
-from certeq.regularizers.evidence import TargetEvidence
+from certeq.regularizers.learned_target import Believed
 
 STRENGTHS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 LARGEST = 8_000_000  # S * A * S above which models are not written out
@@ -247,11 +247,12 @@ def _expected_error(counts: Counts, model: Model, magnitudes: Floats) -> float:
 
 
 def _structures(base: Case) -> tuple[dict[str, float], dict[str, float]]:
-    """Probability of each pooling structure under the uniform target, and of each target."""
+    """Probability of each pooling structure under the uniform target, and the share of each part of a learned one."""
     found: Evidence = base.under("evidence").model.shrinkage.details
-    compared: TargetEvidence = base.under("evidence_targets").model.shrinkage.details
+    borrowed: Believed = base.under("learned_target").model.shrinkage.details
     by_structure = dict(zip(found.structures, found.probability.tolist(), strict=True))
-    return by_structure, dict(zip(compared.targets, compared.probability.tolist(), strict=True))
+    share = dict(zip(borrowed.candidates, (borrowed.share.mean(axis=0) * borrowed.probability).tolist(), strict=True))
+    return by_structure, share | {"uniform": share["uniform"] + 1 - float(borrowed.probability)}
 
 
 def _distinct(policies: Mapping[str, Any]) -> list[list[str]]:

@@ -12,10 +12,10 @@ from certeq.base.arrays import Floats, Integers
 from certeq.base.display import told
 from certeq.base.errors import unknown
 from certeq.base.texts import finite
-from certeq.model.candidates import NAMES as TARGETS
 from certeq.questions.asking import RECORDED
 from certeq.questions.posterior import Posterior
 from certeq.regularizers import DEFAULT
+from certeq.regularizers.learned_target import WORDS
 
 SLIGHT = 1e-3  # of log probability per transition: not worth a word
 
@@ -49,7 +49,7 @@ class Comparison:
     folds: int
     values: Posterior  # of every policy, and of the recorded behavior
     structures: Mapping[str, float]  # probability of each pooling structure
-    targets: Mapping[str, float]  # probability of each target
+    targets: Mapping[str, float]  # share of each part in a target that is learned
     visits: Integers  # (S,): how often each state was seen
     seed: int | None = None
 
@@ -190,6 +190,6 @@ def _structure_words(found: Comparison) -> list[str]:
     target = max(found.targets, key=lambda name: found.targets[name])
     return [
         f"How strongly to regularize is best decided for {means.get(structure, structure)} "
-        f"(probability {found.structures[structure]:.0%}); of the targets {', '.join(TARGETS)} the data favor "
-        f"{target} ({found.targets[target]:.0%})."
+        f"(probability {found.structures[structure]:.0%}); a target that is learned comes mostly {WORDS[target]} "
+        f"({found.targets[target]:.0%})."
     ]

@@ -24,7 +24,6 @@ def transition_mse(
     plug_in: str = "posterior",
     pseudo_count: float = 0.5,
     discount: ArrayLike | None = None,
-    reward: ArrayLike | None = None,
 ) -> dict[str, Floats]:
     """Mean squared error of the rows of each regularizer, pair by pair, ``(..., S, A)``.
 
@@ -43,8 +42,8 @@ def transition_mse(
     plug_in, pseudo_count
         What stands for the unknown rows: ``posterior`` (with this pseudo-count), ``mle`` or ``unbiased``. Where visits
         are few, the posterior leans to the uniform row and favors those who pull there; ``unbiased`` favors nobody.
-    discount, reward
-        For regularizers that look at them.
+    discount
+        For regularizers that take a planning discount.
 
     >>> from certeq import transition_mse
     >>> counts = [[[2, 2], [3, 1]], [[1, 1], [0, 4]]]
@@ -56,7 +55,7 @@ def transition_mse(
     truth = None if rows is None else _known(floats("rows", rows), table)
     how = {"plug_in": plug_in, "pseudo_count": pseudo_count}
     return {
-        name: mse_of(table, shrink(table, name, discount=discount, reward=reward, **settings), truth, how)
+        name: mse_of(table, shrink(table, name, discount=discount, **settings), truth, how)
         for name, settings in regularizers.items()
     }
 

@@ -15,14 +15,13 @@ from certeq.base.errors import InputError, nearest, unknown
 from certeq.data.counts import Counts, as_counts
 from certeq.regularizers.discount import discount as _discount
 from certeq.regularizers.epsilon_greedy import epsilon_greedy, least_mse_epsilon_greedy
-from certeq.regularizers.evidence import evidence, evidence_targets
+from certeq.regularizers.evidence import evidence
 from certeq.regularizers.expert import expert_prior
 from certeq.regularizers.learned_target import learned_target
 from certeq.regularizers.least_mse import least_mse
 from certeq.regularizers.none import none
 from certeq.regularizers.shrinkage import Shrinkage
 from certeq.regularizers.uniform import uniform_blend, uniform_prior
-from certeq.regularizers.value_aware import value_aware
 
 __all__ = ["ALIKE", "DEFAULT", "REGULARIZERS", "Shrinkage", "check_settings", "needs_of", "settings_of", "shrink"]
 
@@ -37,17 +36,14 @@ REGULARIZERS: dict[str, Callable[..., Shrinkage]] = {
     "least_mse_epsilon_greedy": least_mse_epsilon_greedy,
     "evidence": evidence,
     "learned_target": learned_target,
-    "evidence_targets": evidence_targets,
-    "value_aware": value_aware,
 }
 DEFAULT = "evidence"
 ALIKE = {"discount": "uniform_blend"}  # predicts no next state; by Theorem 1 the other plans alike, and does predict
-CONTEXT = ("discount", "reward", "allowed", "engine")  # what whoever plans passes on to those who want it
 
 
 def settings_of(regularizer: str) -> dict[str, Any]:
     """The settings a regularizer takes and what they are unless said."""
-    return {name: unsaid for name, unsaid in _parameters(regularizer).items() if name not in CONTEXT}
+    return {name: unsaid for name, unsaid in _parameters(regularizer).items() if name != "discount"}
 
 
 def needs_of(regularizer: str) -> tuple[str, ...]:
@@ -80,14 +76,11 @@ def shrink(
     regularizer: str = DEFAULT,
     *,
     discount: ArrayLike | None = None,
-    reward: ArrayLike | None = None,
-    allowed: ArrayLike | None = None,
-    engine: str = "auto",
     **settings: Any,
 ) -> Shrinkage:
     """Ask a regularizer of the catalogue for its weights and target.
 
-    Discount, rewards, allowed actions and engine are those of the plan; only some regularizers look at them.
+    The discount is that of the plan; only regularizers whose strength may be said by a planning discount look at it.
 
     >>> from certeq import shrink
     >>> shrink([[[8, 0]], [[1, 1]]], "uniform_prior", magnitude=2.0).weight
@@ -95,6 +88,6 @@ def shrink(
            [0.5]])
     """
     check_settings(regularizer, settings)
-    context = {"discount": discount, "reward": reward, "allowed": allowed, "engine": engine}
-    wanted = {name: context[name] for name in CONTEXT if name in _parameters(regularizer)}
-    return REGULARIZERS[regularizer](as_counts(counts), **wanted, **settings)
+    if "discount" in _parameters(regularizer):
+        settings["discount"] = discount
+    return REGULARIZERS[regularizer](as_counts(counts), **settings)

@@ -52,8 +52,6 @@ METHODS = {
     "evidence": method("evidence"),
     "learned target": method("learned_target"),
     "learned target, no positions": method("learned_target", positions=False),
-    "evidence, targets": method("evidence_targets"),
-    "value-aware": method("value_aware"),
     "oracle ε*": method("oracle"),
 }
 OURS = "evidence"
@@ -170,7 +168,7 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
         exactly("`evidence` loses less than the paper's ε* in most cells", wins > len(found) / 2, _of(wins, found)),
         _against_validation(found),
         _far(found),
-        *(_rival(name, found) for name in ("learned target", "value-aware", "evidence, targets")),
+        _rival("learned target", found),
     ]
     return summary + verdicts
 
@@ -225,7 +223,7 @@ def draw(table: pl.DataFrame) -> Figure:
     """One line for each cell, sorted by what the default loses; a mark for each method."""
     found = {panel: each for panel, each in ratios(table).items() if np.isfinite(each[OURS].mean)}
     order = sorted(found, key=lambda panel: -found[panel][OURS].mean)
-    shown = (PAPER, "evidence, targets", "learned target", "oracle ε*", OURS)
+    shown = (PAPER, "learned target", "oracle ε*", OURS)
     with style.style():
         figure: Figure
         figure, [[axis]] = style.canvas(width=2 * style.COLUMN, height=1 + 0.16 * len(order))
