@@ -10,7 +10,7 @@ from hypothesis import settings
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line has it: with more, last digits may differ
 
-settings.register_profile("default", deadline=None, max_examples=50, derandomize=bool(os.environ.get("CI")))
+settings.register_profile("default", deadline=None, max_examples=30, derandomize=bool(os.environ.get("CI")))
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

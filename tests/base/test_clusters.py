@@ -44,6 +44,7 @@ def listening(monkeypatch):
         one.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("greeting", "hang_up", "words"),
     [

@@ -116,6 +116,7 @@ def test_without_a_place_for_kernels_they_are_compiled_and_that_is_said_in_one_l
     assert "no place of your own to keep compiled kernels" in found.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("planted", "environment", "words"),
     [

@@ -23,6 +23,7 @@ def policy(certeq, file):
     return "found/policy.json"
 
 
+@pytest.mark.slow
 def test_the_rows_that_were_learned_from_get_the_plans_own_actions_in_another_process(certeq, tmp_path, table):
     assert certeq("learn", "--out", "found").code == 0
     path = Path("found/policy.json")
@@ -122,6 +123,7 @@ def test_the_step_is_a_number_or_a_column(certeq, timed, table):
         assert [line["action"] for line in table(f"at_{step}.csv")] == Policy.load(timed).act("rows.csv", step=step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "says"), [("tim", "Did you mean 'time'"), ("-1", "step"), ("²", "step"), ("ward", "step"), ("1.5", "step")]
 )

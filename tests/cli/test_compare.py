@@ -29,6 +29,7 @@ def run(*words):
     return CliRunner().invoke(app, ["compare", *map(str, words)])
 
 
+@pytest.mark.slow
 def test_it_recommends_in_words_and_writes_numbers_and_a_picture(rows, tmp_path):
     told = run(rows, *FEW, "--out", tmp_path / "out")
     assert told.exit_code == 0, told.output
@@ -43,6 +44,7 @@ def test_it_recommends_in_words_and_writes_numbers_and_a_picture(rows, tmp_path)
     assert (tmp_path / "out" / "compare.svg").read_bytes().startswith(b"<?xml")
 
 
+@pytest.mark.slow
 def test_the_same_seed_writes_the_same_files(rows, tmp_path):
     for name in ("one", "two"):
         run(rows, *FEW, "--out", tmp_path / name)

@@ -110,6 +110,7 @@ def test_other_formats_give_the_same_policy(certeq, file, name, tmp_path):
 # ---- the report ----
 
 
+@pytest.mark.slow
 def test_a_report_is_written_that_tells_how_it_was_made(certeq, file):
     rows = file(ROWS)
     done = certeq("learn", rows, "--report", "--draws", 60, "--seed", 7)
@@ -122,6 +123,7 @@ def test_a_report_is_written_that_tells_how_it_was_made(certeq, file):
     assert hashlib.sha256(rows.read_bytes()).hexdigest() in page
 
 
+@pytest.mark.slow
 def test_the_report_is_there_unless_it_is_declined(monkeypatch, tmp_path, file):
     file(ROWS)
     monkeypatch.chdir(tmp_path)
@@ -131,6 +133,7 @@ def test_the_report_is_there_unless_it_is_declined(monkeypatch, tmp_path, file):
         assert {path.name for path in Path(out).iterdir()} == {*RESULTS, *report}
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_report(certeq, file):
     rows = file(ROWS)
     for out in ("one", "two"):
@@ -151,6 +154,7 @@ def test_small_counts_are_kept_out_of_the_report_alone(certeq, file, table):
     assert all(line["visits"].isdecimal() for line in table("certeq-out/policy.csv"))
 
 
+@pytest.mark.slow
 def test_an_audit_and_a_comparison_have_reports_too(certeq, file):
     rows = file(ROWS)
     assert certeq("audit", rows, "--planning-discount", 0.7, "--report", "--draws", 40, "--out", "one").code == 0
@@ -257,6 +261,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("content", "words", "says"), BAD.values(), ids=BAD)
 def test_what_cannot_be_learned_from_is_one_paragraph_and_leaves_nothing(refused, file, content, words, says):
     assert any(part in refused("learn", file(content), *words) for part in says.split("|"))

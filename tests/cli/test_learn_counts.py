@@ -81,6 +81,7 @@ def test_counts_teach_the_command_line_what_the_rows_teach_it(certeq, counted, f
     np.testing.assert_allclose(one["action_values"], other["action_values"], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -128,6 +129,7 @@ def test_counts_are_audited_as_the_rows_are(certeq, counted, folder):
     assert one == other
 
 
+@pytest.mark.slow
 def test_a_report_on_counts_says_what_they_can_tell_and_what_not(certeq, counted):
     done = certeq("learn", counted, "--report", "--draws", 30, "--out", "found")
     assert done.code == 0, done
@@ -137,6 +139,7 @@ def test_a_report_on_counts_says_what_they_can_tell_and_what_not(certeq, counted
     assert Tallied.load(counted).fingerprint in page
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_fit_is_not_drawn_and_the_report_says_so(certeq, tmp_path):
     rng = np.random.default_rng(0)
     state = np.repeat(np.arange(3000), 4)

@@ -33,11 +33,13 @@ def process(*words, **told):
     return subprocess.run([sys.executable, "-m", "certeq", *map(str, words)], capture_output=True, text=True, **told)
 
 
+@pytest.mark.slow
 def test_the_version_is_told():
     done = process("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"certeq {package.__version__}\n", "")
 
 
+@pytest.mark.slow
 def test_bad_input_ends_with_code_2_and_one_paragraph(tmp_path):
     done = process("learn", "nowhere.csv", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
@@ -46,6 +48,7 @@ def test_bad_input_ends_with_code_2_and_one_paragraph(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="head")
 def test_whoever_reads_only_the_first_line_meets_no_traceback(tmp_path):
     command = f"'{sys.executable}' -m certeq learn --no-report | head -n 1"

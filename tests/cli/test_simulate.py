@@ -10,6 +10,7 @@ from certeq import ENVIRONMENTS, environment, read
 each_world = pytest.mark.parametrize("world", ENVIRONMENTS)
 
 
+@pytest.mark.slow
 @each_world
 def test_every_environment_gives_rows_that_can_be_learned_from(certeq, world, table):
     done = certeq("simulate", world, "--episodes", 3, "--length", 4, "-o", "rows.csv")
@@ -26,6 +27,7 @@ def test_every_environment_gives_rows_that_can_be_learned_from(certeq, world, ta
 RANDOM = {"random_chain": {"rng": 0}, "grid": {"rng": 0}}  # worlds that are drawn themselves
 
 
+@pytest.mark.slow
 @each_world
 def test_the_same_seed_gives_the_same_rows(certeq, world):
     for out in ("one.csv", "two.csv"):

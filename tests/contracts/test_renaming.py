@@ -76,6 +76,7 @@ def test_weights_values_and_best_actions_only_change_their_names(name, data, see
 
 
 @pytest.mark.parametrize(("method", "engine"), PLANNERS)
+@few
 @given(seed=SEEDS, size=SIZES, ends=st.booleans())
 def test_planners_do_not_look_at_names(method, engine, seed, size, ends):
     S, A = size

@@ -20,6 +20,7 @@ def maker(request):
         sys.path.remove(str(docs_pages.DOCS))
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_what_would_be_made(maker):
     for path, text in maker.made().items():
         remedy = f"run: uv run python docs/{maker.__name__}.py"

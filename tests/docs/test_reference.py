@@ -56,6 +56,7 @@ def fields(value, at=""):
         yield from fields(value[0], at.removesuffix(".") + "[].")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JSON)
 def test_the_fields_of_a_json_file_are_those_on_the_page(written, name):
     value = json.loads((written / name).read_text(encoding="utf-8"))

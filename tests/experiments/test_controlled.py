@@ -25,6 +25,7 @@ def made(table, advantage):
     return table.with_columns(loss=loss + 0.001 * (pl.col("data_set") % 3) * greedy)
 
 
+@pytest.mark.slow
 def test_the_grid_is_whole(table):
     assert table.select("kappa", "lam").unique().height == len(figure.KAPPAS) * len(figure.LAMBDAS)
     assert len(table) == 36 * 30 * (2 * 12 + 2)
@@ -65,6 +66,7 @@ def test_the_trend_in_kappa_is_that_of_a_straight_line(table, slope, outcome):
         assert all(part in verdict.note for part in where)
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_trend_is_that_of_independent_settings():
     """By simulation: means of settings that are independent of one another, at κ = 0 to 1 and two values of λ."""
     random, found = np.random.default_rng(4), []
@@ -87,6 +89,7 @@ def test_winners_are_those_of_paired_differences():
     assert greedy.tolist() == [False, False, True]
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn_from_the_table(table):
     picture = figure.draw(table)
     assert sum(len(axis.texts) for axis in picture.axes) == 3 * 36

@@ -17,6 +17,8 @@ from certeq.model.rewards import estimate as rewards_of
 from certeq.questions.posterior import posterior
 from certeq.report.style import to_png
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "data_sets": 3, "chunk": 2, "tumor": 1, "tumor_chunk": 1, "episodes": 300, "draws": 20, "replicates": 8,
     "tumor_draws": 20, "tumor_replicates": 8,

@@ -39,6 +39,7 @@ def test_verdicts_follow_the_table(table, greedy, loop, chain):
     assert {o for claim, o in outcomes.items() if claim.startswith("random")} == {chain}
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn_from_the_table(table):
     picture = figure.draw(table)
     assert [axis.get_title() for axis in picture.axes] == list(figure.PANELS)

@@ -70,6 +70,7 @@ def test_ties_go_to_the_first_action_or_to_all():
     assert first[0, 0].tolist() == [[1, 0, 0], [0, 1, 0]]
 
 
+@pytest.mark.slow
 def test_every_number_of_theirs_gets_a_verdict(table):
     verdicts = figure.holds(table)
     assert len(verdicts) == figure.NUMBERS + len(figure.STOPPED)

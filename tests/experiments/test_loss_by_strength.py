@@ -64,6 +64,7 @@ def test_all_reward_variants_and_both_regimes_are_there():
     assert figure.SETTINGS["paper"]["data_sets"] >= 5000
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn_from_the_table(table):
     picture = figure.draw(table)
     assert [axis.get_title() for axis in picture.axes if axis.get_visible()] == list(figure.PANELS)

@@ -149,6 +149,7 @@ def test_at_strength_zero_every_method_is_the_mle(truth, counts, name):
     assert (found[:, 1] != plain).any()
 
 
+@pytest.mark.slow
 def test_a_tie_is_valued_as_the_policy_that_takes_each_best_action_equally_often():
     """Loop with a handful of rows: most pairs were never tried, and their actions look the same."""
     truth = loop()

@@ -200,6 +200,7 @@ def test_bad_input_is_told(options, message, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_bad_input_ends_with_code_2(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-m", "certeq", "reproduce", "heat_mop"], cwd=tmp_path, capture_output=True, text=True
@@ -228,6 +229,7 @@ def table_of(out, name="equal_counts"):
     return (out / name / "table.parquet").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_same_order_resumes_and_ends_the_same(small, monkeypatch):
     before, watch = table_of(small.out), Silence()
     monkeypatch.setattr(figure("equal_counts"), "work", None)  # nothing is left to do
@@ -237,6 +239,7 @@ def test_the_same_order_resumes_and_ends_the_same(small, monkeypatch):
     assert table_of(small.out) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [({"seed": 2}, "seed 1; asked for was seed 2"), ({"data_sets": 30}, '"data_sets": 20.*"data_sets": 30')],
@@ -261,6 +264,7 @@ def test_one_process_and_two_write_the_same_table(small, tmp_path):
     assert table_of(two.out) == table_of(small.out)
 
 
+@pytest.mark.slow
 def test_the_page_keeps_what_other_runs_have_finished(small):
     driver.reproduce(driver.Order(("heat_map",), small.out), Silence())
     verdicts = json.loads((small.out / "verdicts.json").read_text("utf-8"))
@@ -278,6 +282,7 @@ def test_a_page_of_somebody_else_is_not_overwritten(tmp_path):
     assert (tmp_path / "index.html").read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.slow
 def test_a_large_table_is_summarized_and_that_is_said(small, monkeypatch):
     monkeypatch.setattr(driver, "LARGE", 1000)
     driver.reproduce(small, Silence())
@@ -325,6 +330,7 @@ def test_words_on_the_page_stay_words(hostile, tmp_path):
     assert "&lt;script&gt;" in text
 
 
+@pytest.mark.slow
 def test_a_figure_that_fails_keeps_no_other_from_being_done(hostile, tmp_path):
     watch = Silence()
     outcome = driver.reproduce(driver.Order(("heat_map", "hostile"), tmp_path, data_sets=13), watch)

@@ -16,6 +16,7 @@ def table(tmp_path_factory):
     return shards.run(figure.work, cells, tmp_path_factory.mktemp("shards"))
 
 
+@pytest.mark.slow
 def test_data_sets_have_as_many_rows_as_they_say(table):
     for world, pairs in figure.WORLDS.values():
         truth = environment(world)
@@ -59,6 +60,7 @@ def test_all_or_none(table, few, outcome):
     assert {v.outcome for v in verdicts} == {outcome}
 
 
+@pytest.mark.slow
 def test_the_picture_has_a_sign_for_each_claim_and_number_of_rows(table):
     picture = figure.draw(table)
     signs = (3 + 2 * len(figure.PSEUDO_COUNTS)) * len(figure.ROWS)

@@ -169,6 +169,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_shard_is_done_again(whole, tmp_path, damage):
     before = bytes_of(tmp_path / "whole")

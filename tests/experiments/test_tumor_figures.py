@@ -12,6 +12,8 @@ from certeq.experiments.verdict import FAILS, HOLDS, OPEN, PART, Verdict
 from certeq.report.style import to_png
 from certeq.worlds import tumor as tumor_table
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"data_sets": 12, "chunk": 8, "episodes": 2000}
 
 

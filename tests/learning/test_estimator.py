@@ -212,6 +212,7 @@ def test_cross_validation_scores_each_fold():
 # ---- without scikit-learn ----
 
 
+@pytest.mark.slow
 def test_it_needs_no_scikit_learn():
     code = """
 import sys

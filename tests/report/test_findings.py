@@ -69,6 +69,7 @@ def test_the_parts_are_what_the_rooms_that_make_them_give(found, walk):
     assert found.off_policy.model == tuple(found.posterior.interval(ADVICE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("discount", "audited"), [(0.99, 0.9), (0.9, 0.81), (0.5, 0.45)])
 def test_a_discount_below_the_learned_one_is_audited(walk, discount, audited):
     found = examine(certeq.learn(walk, discount=discount), draws=0)

@@ -108,6 +108,7 @@ def test_the_lead_is_split_into_now_and_later_as_the_definition_says(found):
         assert now + later == pytest.approx(gap[s])
 
 
+@pytest.mark.slow
 def test_the_same_findings_make_the_same_page(found, page):
     assert render(found) == page
 
@@ -148,6 +149,7 @@ def test_what_the_page_plans_with_is_what_was_counted(found, page):
 # ---- what it keeps to itself ----
 
 
+@pytest.mark.slow
 def test_no_row_and_no_identifier_is_in_the_page(tmp_path):
     rows = tmp_path / "rows.csv"
     lines = [f"secret-{i // 6},{i % 6},{'ab'[i % 2]},{'xy'[i // 2 % 2]},{(i * 0.7391) ** 1.7:.4f}" for i in range(60)]
@@ -166,6 +168,7 @@ def test_a_gap_in_an_episode_is_told_without_naming_the_episode():
     assert "1234" not in re.sub(r"data:[^\"]*", "", page)
 
 
+@pytest.mark.slow
 def test_small_counts_are_told_nowhere(trial):
     limit = 5
     page = render(Findings(trial), suppress_below=limit)
@@ -187,6 +190,7 @@ def test_small_counts_are_told_nowhere(trial):
     assert drawn.count(f"&lt;{limit}") == small
 
 
+@pytest.mark.slow
 def test_an_audit_of_single_pairs_is_left_out_where_small_counts_are(found):
     few = int(found.learned.policy.visits[found.learned.policy.visits > 0].min()) + 1
     assert "treats your best-observed pair" in render(found)
@@ -195,6 +199,7 @@ def test_an_audit_of_single_pairs_is_left_out_where_small_counts_are(found):
     assert "which this report does not" in page
 
 
+@pytest.mark.slow
 def test_hostile_labels_are_text_and_nothing_else(hostile):
     html = render(Findings(hostile))
     page = Page(html)
@@ -227,6 +232,7 @@ def line_of(states, actions=2, rows=4000):
     )
 
 
+@pytest.mark.slow
 def test_with_more_than_three_hundred_states_there_is_no_slider_and_the_page_says_why():
     assert embed.why_not(line_of(300), 0) == ""
     page = render(Findings(line_of(301)))
@@ -234,6 +240,7 @@ def test_with_more_than_three_hundred_states_there_is_no_slider_and_the_page_say
     assert "The page re-plans for up to 300 states; here there are 301 states" in page
 
 
+@pytest.mark.slow
 def test_with_very_many_states_tables_show_the_most_visited_and_the_file_stays_small():
     learned = line_of(3000)
     page = render(Findings(learned))
@@ -244,6 +251,7 @@ def test_with_very_many_states_tables_show_the_most_visited_and_the_file_stays_s
     assert len(page.encode()) < 1_000_000
 
 
+@pytest.mark.slow
 def test_a_large_sparse_model_is_reported_too():
     learned = line_of(2500, actions=3, rows=3000)
     assert learned.counts.sparse
@@ -256,12 +264,14 @@ def test_a_large_sparse_model_is_reported_too():
 # ---- odd data ----
 
 
+@pytest.mark.slow
 def test_a_horizon_is_told_at_its_first_decision(walk):
     findings = examine(certeq.learn(walk, horizon=3), draws=20)
     assert "At the first of 3 decisions, it is" in render(findings)
     assert "collect" in findings.missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "action"),
     [([0], [0]), ([0, 1], [0, 0]), ([0, 0, 0], [0, 1, 2])],
@@ -280,6 +290,7 @@ def test_nothing_advised_is_said_in_words(walk):
     assert "no state has an action that may be advised" in page
 
 
+@pytest.mark.slow
 def test_a_title_and_more_for_the_manifest_can_be_given(found):
     page = render(replace(found, found={**found.found, "posterior": None}), title="Ward <7>", manifest={"seed": 5})
     assert "<h1>Ward &lt;7&gt;</h1>" in page

@@ -46,12 +46,14 @@ def on_grid(rows, columns, n=400, seed=0):
     return certeq.learn(batch)
 
 
+@pytest.mark.slow
 def test_importing_the_pictures_does_not_load_matplotlib():
     code = "import sys, certeq; certeq.pictures.count_map; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
+@pytest.mark.slow
 def test_every_picture_is_a_figure_and_the_same_every_time(found):
     learned = found.learned
     compared = compare(learned, regularizers=["none", "evidence"], folds=2, draws=20)
@@ -157,6 +159,7 @@ def test_states_without_order_lie_row_by_row(states):
     assert sum(map(bool, paper.down.inner)) <= 40  # numbers that do not overlap
 
 
+@pytest.mark.slow
 def test_many_states_and_many_actions_are_drawn_too():
     random = np.random.default_rng(1)
     state, action = random.integers(400, size=3000), random.integers(30, size=3000)
@@ -178,11 +181,13 @@ def check_harmless(figure):
     assert pictures.to_png(figure).startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", DRAWN)
 def test_hostile_labels_of_states_are_drawn_short_and_without_harm(hostile, draw):
     check_harmless(draw(hostile))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("label", "draw"), list(zip(HOSTILE.values(), itertools.cycle(DRAWN))), ids=HOSTILE)
 def test_hostile_labels_of_everything_are_drawn_short_and_without_harm(label, draw):
     check_harmless(draw(learn_hostile([label, "tame", f"{label[:9_000]}, twice"], label)))

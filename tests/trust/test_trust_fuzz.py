@@ -5,6 +5,7 @@ import pytest
 from trust import fuzzing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", fuzzing.TARGETS)
 def test_it_is_a_result_or_an_error_in_words(name):
     found = fuzzing.fuzz(name, 50)

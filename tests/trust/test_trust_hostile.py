@@ -40,6 +40,7 @@ def test_it_is_refused_in_one_paragraph_and_leaves_nothing(tried, name):
     assert len(found.said) < 3100
 
 
+@pytest.mark.slow
 def test_no_file_is_ever_unpickled():
     """Nothing in certeq imports a module that loads pickles, or lets NumPy, pandas or polars do it.
 

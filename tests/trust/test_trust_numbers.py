@@ -17,6 +17,7 @@ from trust import exact
 each_way = pytest.mark.parametrize("way", exact.WAYS, ids="-".join)
 
 
+@pytest.mark.slow
 @each_way
 def test_values_and_policy_are_as_good_as_the_plan_says(way):
     planned = Counter()
@@ -36,6 +37,7 @@ def test_values_and_policy_are_as_good_as_the_plan_says(way):
     assert planned[True] > planned.total() / 5
 
 
+@pytest.mark.slow
 @each_way
 def test_stopped_early_it_says_so_and_the_bound_still_holds(way):
     planned = Counter()
@@ -77,6 +79,7 @@ def test_next_to_a_discount_of_one_a_plan_says_what_rounding_hides(engine):
         assert relative < 1e-11 if discount == 0.99 else 1e-5 < relative < 0.1
 
 
+@pytest.mark.slow
 def test_without_discounting_the_bound_holds_where_every_policy_ends():
     rng = np.random.default_rng(1)
     for _ in range(12):

@@ -10,6 +10,7 @@ import pytest
 from trust import planting
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="links and pipes")
 def test_random_things_planted_in_a_folder_change_nothing(tmp_path):
     found, failures = planting.campaign(tmp_path, np.random.default_rng(0), 60)
@@ -18,6 +19,7 @@ def test_random_things_planted_in_a_folder_change_nothing(tmp_path):
     assert found["refused"] > 10
 
 
+@pytest.mark.slow
 def test_settings_that_lie_in_the_folder_do_not_decide_how_pictures_are_drawn(tmp_path):
     """matplotlib reads `matplotlibrc` wherever it is started, and `text.usetex` would run LaTeX on anybody's words."""
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 40\nsvg.fonttype: path\n")

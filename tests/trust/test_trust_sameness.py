@@ -30,6 +30,7 @@ def test_counts_and_sums_of_rewards_are_the_same_bytes_on_any_threads_and_proces
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_counts_are_the_same_bytes_in_pieces_of_any_size_and_sums_of_rewards_but_for_rounding(tmp_path):
     tried, wrong = sameness.unlike(sameness.pieces_to_count(tmp_path))
     assert tried == 3

@@ -13,11 +13,10 @@ from trust.running import certeq, visible
 from certeq.cli import _polite
 from trust import terminals
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="terminals")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="terminals")]
 RUN = [sys.executable, "-m", "certeq"]
 
 
-@pytest.mark.slow
 def test_ctrl_c_in_a_terminal_ends_all_processes_of_the_group_in_words(tmp_path):
     certeq("simulate", "river_swim", "--episodes", "20", "--out", "rows.csv", cwd=tmp_path)
     rng = np.random.default_rng(0)
@@ -28,7 +27,6 @@ def test_ctrl_c_in_a_terminal_ends_all_processes_of_the_group_in_words(tmp_path)
         assert not shown.wrong, (first, shown)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("times", [2, 3])
 def test_pressed_again_ctrl_c_ends_it_at_once(tmp_path, times):
     shown = terminals.typed(

@@ -37,6 +37,7 @@ def test_the_tumor_trial_has_fifty_patients_and_thirty_months_of_decisions():
     assert "-0.0" not in {value for row in rows for value in row.values()}
 
 
+@pytest.mark.slow
 def test_they_can_be_made_anew_from_the_command_line(tmp_path):
     command = [sys.executable, "-m", "certeq.worlds.examples", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -43,12 +43,14 @@ def test_registering_twice_does_no_harm():
     register()
 
 
+@pytest.mark.slow
 def test_make_imports_the_module_by_itself():
     code = "import gymnasium; print(gymnasium.make('certeq.worlds.gym:certeq/RiverSwim-v0').unwrapped.mdp.n_states)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "6"
 
 
+@pytest.mark.slow
 def test_gymnasium_is_not_imported_until_it_is_used():
     code = "import sys, certeq.worlds.sampling; print('gymnasium' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -74,6 +76,7 @@ def test_an_episode_is_truncated_at_its_time_limit():
     assert ends == [(False, False)] * 19 + [(False, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mdp", [ENDING, *(environment(name) for name in ENVIRONMENTS)])
 def test_the_table_reads_back_as_the_same_mdp(mdp):
     back = from_table(TabularEnv(mdp), discount=mdp.discount)
@@ -111,6 +114,7 @@ def test_the_start_follows_its_distribution():
     assert starts.count(1) / 1000 == pytest.approx(0.5, abs=0.07)
 
 
+@pytest.mark.slow
 def test_sparse_worlds_are_stepped_without_being_written_out():
     S = 100_000
     ring = from_table({s: {0: [(1.0, (s + 1) % S, 0.0, False)]} for s in range(S)}, start=np.eye(1, S)[0])

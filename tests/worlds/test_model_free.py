@@ -67,6 +67,7 @@ def assert_same_life(ours, r, theirs):
 VARIANTS = ("standard", "constant", "specific")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("world", WORLDS)
 def test_the_literal_twin_lives_the_same_life(world, variant):

@@ -220,6 +220,7 @@ def test_randomness_is_by_seed():
     assert (one["reward"] != other["reward"]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_patients_who_run_away_to_infinity_are_lost_before_they_do(integrator):
     rows = trial(20_000, 30, process_noise=0.8, integrator=integrator, rng=0)
@@ -357,6 +358,7 @@ def shortsighted(**settings):
     return float(lost / (mdp.start @ best)), float(mdp.start @ myopic)
 
 
+@pytest.mark.slow
 def test_with_the_printed_step_a_dose_pays_at_once_and_else_one_must_look_ahead():
     """The printed step leaks: what a dose kills is gone within the month."""
     lost, treats = shortsighted(integrator="printed")
@@ -394,6 +396,7 @@ def test_a_table_without_a_single_row_is_uniform():
 # Data sets for the table
 
 
+@pytest.mark.slow
 def test_data_sets_come_from_the_simulator_and_are_binned():
     edges = tumor_bins()
     batch = tumor_trials(3, patients=40, rng=11)
@@ -425,6 +428,7 @@ def test_more_patients_than_a_chunk_are_all_there():
     np.testing.assert_array_equal(batch.episode, np.repeat(np.arange(10_000), 2))
 
 
+@pytest.mark.slow
 def test_frequencies_in_many_data_sets_agree_with_the_table():
     mdp, counts = tumor(), tally(tumor_trials(400, rng=1)).transitions.sum(axis=0)
     visits = counts.sum(axis=(1, 2))

@@ -113,6 +113,7 @@ def complaint(path, told):
     return None
 
 
+@pytest.mark.slow
 def test_columns_of_every_kind_are_read_as_the_reader_reads_them(tmp_path, monkeypatch):
     refused = []
 

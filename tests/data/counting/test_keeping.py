@@ -68,6 +68,7 @@ def same(one, other):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stopped_after", [1, 7, 19])
 def test_stopped_anywhere_it_goes_on_with_what_is_missing_and_ends_with_the_same_bytes(
     parquet, tmp_path, counted, stopped_after

@@ -255,6 +255,7 @@ def test_a_file_beyond_the_limit_is_refused(file, tmp_path):
     refused(file(b"\x28\xb5\x2f\xfd" + bytes(50)), "compressed in a way|not plain UTF-8")
 
 
+@pytest.mark.slow
 def test_too_many_columns_and_labels_like_documents_are_refused(file):
     wide = {f"x{i}": [1] for i in range(most("columns") + 1)}
     refused(wide, "has 10,001 columns; certeq takes 10,000")

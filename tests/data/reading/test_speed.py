@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import polars as pl
+import pytest
 
 from certeq.data.counts import tally
 from certeq.data.reading import read
@@ -18,6 +19,7 @@ def best(job, times=3):
     return min(seconds), result
 
 
+@pytest.mark.slow
 def test_counting_a_million_rows_takes_less_than_a_tenth_of_reading_them(tmp_path):
     n, rng = 1_000_000, np.random.default_rng(0)
     pl.DataFrame(

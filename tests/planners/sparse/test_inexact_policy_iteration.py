@@ -389,6 +389,7 @@ print((csr + peak() - before) / csr)
 """
 
 
+@pytest.mark.slow
 def test_planning_takes_less_than_two_and_a_half_times_the_memory_of_the_rows():
     ran = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     assert 1 <= float(ran.stdout) < 2.5
