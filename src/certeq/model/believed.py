@@ -81,7 +81,7 @@ def _prepare(counts: Counts, threads: int | None) -> _Ready:
         np.zeros((D, A, N)), np.zeros((D, A)), np.zeros((D, A)), first, np.empty(most, np.int32), np.empty(most)
     )
     pool.run(borrowing.add_up, D, table, grid, moves, room, totals, grain=64, threads=threads)
-    return _Ready(table, grid, moves, totals, counts.visits.reshape(D, S, A))
+    return _Ready(table, grid, moves, totals, np.ascontiguousarray(counts.visits.reshape(D, S, A)))
 
 
 def _moves(positions: Positions | None, table: NonZeros, grid: Lattice) -> Moves:
@@ -152,14 +152,14 @@ def _learn_large(
     starts, n = np.cumsum(sizes) - sizes, int(sizes.sum())
     q, action, visits = np.zeros((n, share.shape[2])), np.empty(n, dtype=np.int64), np.empty(n)
     nothing = np.empty(0, dtype=np.int64), np.empty(0)
-    parts = (table, grid, moves, totals, share[0, :, :taken])
+    parts = (table, grid, moves, totals, np.ascontiguousarray(share[0, :, :taken]))
     pool.run(
         mixing.judge_blocks, len(some), low[some], BLOCK, starts, *parts, False, q, action, visits, threads=threads
     )
     at = np.repeat(first[some] - starts, sizes) + np.arange(n)
     q[:, taken : taken + known.shape[1]] = known[at]
     mixing.mix(q, table.count[at], action, visits, table.outcomes, share[0])
-    parts = (table, grid, moves, totals, share[0, :, :taken])
+    parts = (table, grid, moves, totals, np.ascontiguousarray(share[0, :, :taken]))
     pool.run(mixing.judge_blocks, len(low), low, BLOCK, first, *parts, True, judged[:, None], *nothing, threads=threads)
     if known.shape[1]:
         judged += share[0, places(table)[2], taken] * known[:, 0]

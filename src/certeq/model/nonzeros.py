@@ -14,7 +14,7 @@ class NonZeros(NamedTuple):
     """Counts of D data sets as lists; line (d·S + s)·A + a is that of the pair (s, a) of data set d."""
 
     pointer: Any  # (D·S·A + 1,) int64: where the list of each pair begins
-    outcome: Any  # (nonzeros,): 0 .. N - 1 in order, where S is ending
+    outcome: Any  # (nonzeros,) int32: 0 .. N - 1 in order, where S is ending
     count: Any  # (nonzeros,) float64
     states: int
     actions: int
@@ -37,6 +37,8 @@ def table_of(counts: Counts) -> NonZeros:
         last = pointer[over + 1]  # an ending is the last outcome of its row
         outcome, count = np.insert(outcome, last, S), np.insert(count, last, counts.ended.ravel()[over])
         pointer = pointer + np.searchsorted(over, np.arange(pairs + 1))
+    # one type each, whoever counted: kernels are compiled once
+    outcome = outcome.astype(np.int32, copy=False)
     return NonZeros(pointer.astype(np.int64), outcome, count.astype(np.float64), S, A, counts.n_outcomes)
 
 

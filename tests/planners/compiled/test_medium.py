@@ -70,7 +70,7 @@ def threaded(kernel: Any, K: int, threads: int, *args: Any) -> None:
 
 def plan(c: Case, threads: int = 1, tolerance: float = TOLERANCE, max_iterations: int = 500) -> tuple[Any, ...]:
     (K, L), S = c.shape, c.rows.shape[1]
-    out = np.empty((K, L, S), np.int32), np.empty((K, L, S)), np.empty((K, L), np.int64), np.empty((K, L))
+    out = np.empty((K, L, S), np.int64), np.empty((K, L, S)), np.empty((K, L), np.int64), np.empty((K, L))
     mask = c.allowed, np.zeros(K, np.int64)
     threaded(plan_medium, K, threads, *arguments(c), *mask, tolerance, max_iterations, *out)
     return out
@@ -314,7 +314,7 @@ def test_any_policy_is_evaluated_as_by_lapack(world: Any, discount: float) -> No
     rows[:, :3] *= 0.7  # so that episodes end
     S, A = reward.shape[1:]
     c = case(rows, reward, [discount, 0.9 * discount], rng.random((S, A)), rng.dirichlet(np.ones(S), (S, 1)))
-    policy = rng.integers(A, size=(*c.shape, S), dtype=np.int32)
+    policy = rng.integers(A, size=(*c.shape, S))
     values, residual = evaluate(c, policy)
     for k, step in np.ndindex(c.shape):
         T, R, g = c.mixture(k, step)

@@ -31,7 +31,7 @@ def problem(K, S=5, A=3, *, L=1, seed=0, ends=True):
 def planned(parts, *, limit=1000, threads=1):
     work = operands(*parts)
     shape, S = (work.chains, work.steps), parts[0].shape[-1]
-    policy, values = np.full((*shape, S), -9, dtype=np.int32), np.full((*shape, S), np.nan)
+    policy, values = np.full((*shape, S), -9, dtype=np.int64), np.full((*shape, S), np.nan)
     iterations, residual = np.full(shape, -9), np.full(shape, np.nan)
     out = (policy, values, iterations, residual)
     faults = run(plan_small, work.chains, *work.arrays, 0.0, limit, *out, grain=8, threads=threads)

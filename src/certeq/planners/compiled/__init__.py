@@ -91,7 +91,7 @@ def evaluate(problem: Problem, policy: Integers, threads: int | None) -> Floats:
     rows = _full(problem.model.dense(), S, problem.n_actions)
     axes = np.zeros((*batch, 1, 1))  # in place of weights, which a written-out model has not: the axes of the policies
     work = operands(rows, axes, np.zeros((1, 1, S)), problem.reward, problem.discount, np.ones((1, 1), dtype=bool))
-    chosen = np.broadcast_to(policy, (*batch, S)).reshape(work.chains, work.steps, S)
+    chosen = np.array(np.broadcast_to(policy, (*batch, S)), dtype=np.int64).reshape(work.chains, work.steps, S)
     values = np.empty((work.chains, work.steps, S))
     if S > SMALL:
         _evaluate_medium(work, chosen, values, threads)
@@ -114,7 +114,7 @@ def _evaluate_medium(work: Operands, policy: Integers, values: Floats, threads: 
     pool.run(
         evaluate_medium, K * L, work.rows, np.repeat(work.rows_of, L), np.zeros((1, *work.rows.shape[1:3])), zero,
         np.zeros((1, 1, 1, S)), zero[:, 0].copy(), work.reward, work.reward_of.reshape(-1, 1), work.discount,
-        work.discount_of.reshape(-1, 1), policy.astype(np.int32).reshape(-1, 1, S), 1e-12,
+        work.discount_of.reshape(-1, 1), policy.reshape(-1, 1, S), 1e-12,
         values.reshape(-1, 1, S), np.empty((K * L, 1)), threads=threads,
     )  # fmt: skip
 
