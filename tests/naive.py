@@ -1018,3 +1018,18 @@ def target_shares(table: Array, judged: Array, rounds: int = 10) -> Array:
         share = gained + 5 * total
         share /= share.sum(axis=1, keepdims=True)
     return share
+
+
+def share_of_variance_lost(reward, kept):
+    """1 - variance of the rewards that are kept / variance of all; 0 where too few are left out to tell."""
+
+    def variance(values):
+        mean = sum(values) / len(values)
+        return sum((value - mean) ** 2 for value in values) / len(values)
+
+    rest = [value for value, keep in zip(reward, kept, strict=True) if keep]
+    out = len(reward) - len(rest)
+    remains = variance(rest) if rest else 0.0
+    if variance(reward) == 0 or not (out >= 5 or (out > 1 and remains == 0)):
+        return 0.0
+    return 1 - remains / variance(reward)

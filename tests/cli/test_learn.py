@@ -292,3 +292,15 @@ def test_a_file_one_may_not_read_is_one_paragraph(refused, file, monkeypatch):
 
         monkeypatch.setattr(type(rows), "open", denied)
     assert "you are not allowed to read it" in refused("learn", rows)
+
+
+def test_a_decision_about_last_rows_is_told_before_all_else(certeq):
+    done = certeq("learn", "--out", "out")
+    example, decision, *_ = done.out.splitlines()
+    assert example.startswith("The bundled example")
+    assert decision.startswith("! All 50 episodes are taken to be cut off at their last rows, since all have 30 rows")
+    said = certeq("learn", "--ends", "never", "--out", "said")
+    assert "cut off" not in said.out
+    assert Path("out/policy.json").read_bytes() == Path("said/policy.json").read_bytes()
+    over = certeq("learn", "--ends", "always", "--out", "over")
+    assert "1,500 transitions in 50 episodes, 50 of them ending an episode." in over.out

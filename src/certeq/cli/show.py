@@ -127,6 +127,8 @@ def written(out: Console, *paths: Path) -> None:
 
 def summary(out: Console, found: Summary) -> None:
     """Tell what was read and noticed."""
+    for line in found.decisions:
+        out.print(f"[yellow]![/yellow] {escape(line)}")
     of = f" in {found.episodes:,} episodes" if found.episodes is not None else ""
     out.print(f"[bold]{found.rows:,} transitions[/bold]{of}, {found.endings:,} of them ending an episode.")
     share = found.pairs_seen / found.pairs

@@ -33,7 +33,7 @@ RowsOrCounts = Annotated[
     ),
 ]
 COUNTS = ".npz"
-ONE_BY_ONE = ("episode", "time", "gaps", "layout")  # what only rows in the order of their episodes need
+ONE_BY_ONE = ("episode", "time", "gaps", "layout", "ends")  # what only rows in the order of their episodes need
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,8 @@ class Batch:
     recipe: Recipe | None = None  # columns -> states
     action_recipe: Recipe | None = None  # columns -> actions
     dropped: Mapping[str, int] = field(default_factory=dict)  # why rows are not here -> how many
+    ends: str | None = None  # how last rows of episodes without marks were read: always, never, or by which column
+    decisions: tuple[str, ...] = ()  # what was decided while reading and changes the advice, in words; told first
     notes: tuple[str, ...] = ()  # what was guessed or decided while reading, in words
     n_rows_read: int | None = None  # rows of the table, of which these transitions were made
     fingerprint: str | None = None  # SHA-256 of the file, in hexadecimal
@@ -73,6 +75,7 @@ class Batch:
                 raise InputError(f"{name} makes {recipe.n_states} of them, but the batch has {size}.")
         dropped = {str(why): whole(f"dropped[{why!r}]", number, 0) for why, number in self.dropped.items()}
         object.__setattr__(self, "dropped", dropped)
+        object.__setattr__(self, "decisions", tuple(map(str, self.decisions)))
         object.__setattr__(self, "notes", tuple(map(str, self.notes)))
         if self.n_rows_read is not None:
             object.__setattr__(self, "n_rows_read", whole("n_rows_read", self.n_rows_read, 0))

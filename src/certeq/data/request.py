@@ -12,9 +12,10 @@ from typing import Any
 from certeq.base.fields import check_all, said, told
 
 COLUMNS, STATES = "Your columns", "States"
-ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "truncated")
+ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "truncated", "ends")
 LAYOUTS = ("auto", "explicit", "long")
 GAPS = ("error", "allow", "cut")
+ENDS = ("always", "never")
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,27 @@ class Request:
     next_state: Any = said(None, "Next-state column(s), comma-separated.", panel=COLUMNS, kind="columns")
     episode: Any = said(None, "Episode (patient, user) column.", panel=COLUMNS, kind="column")
     time: Any = said(None, "Time column; rows of an episode are sorted by it.", panel=COLUMNS, kind="column")
-    done: Any = said(None, "Column that says that the episode ended for good.", panel=COLUMNS, kind="column")
-    truncated: Any = said(None, "Column that says that watching stopped there.", panel=COLUMNS, kind="column")
+    done: Any = said(
+        None,
+        "Column that says that the episode ended for good after the row; or COLUMN=death,discharge for what it then "
+        "says.",
+        panel=COLUMNS,
+        kind="column",
+    )
+    truncated: Any = said(
+        None,
+        "Column that says that watching stopped after the row; or COLUMN=lost,moved for what it then says.",
+        panel=COLUMNS,
+        kind="column",
+    )
+    ends: Any = said(
+        None,
+        "Whether an episode without such marks is over at its last row: always, never (it was cut off), or a column "
+        "that says so there. Unsaid, the data decide, and the decision is told first.",
+        panel=COLUMNS,
+        kind="column",
+        metavar="[always|never|COLUMN]",
+    )
     layout: str = said(
         "auto",
         "The next state is in the row (explicit) or in the next row of the episode (long).",
@@ -70,7 +90,7 @@ class Request:
     @property
     def roles(self) -> dict[str, Any]:
         """Which column is what, as far as it was said."""
-        return {role: getattr(self, role) for role in ROLES}
+        return {role: getattr(self, role) for role in ROLES} | ({"ends": None} if self.ends in ENDS else {})
 
     def changes(self) -> dict[str, Any]:
         """What was said, without what is as it would be unsaid."""

@@ -43,6 +43,7 @@ class Summary:
     pairs: int
     endings: int
     dropped: Mapping[str, int]
+    decisions: tuple[str, ...]  # what was decided unasked and changes the advice; told before all else
     notes: tuple[str, ...]
     alerts: tuple[str, ...]
     settings: Mapping[str, Any]
@@ -191,6 +192,7 @@ def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
         pairs=counts.n_states * counts.n_actions,
         endings=data.endings,
         dropped=dict(data.dropped),
+        decisions=tuple(data.decisions),
         notes=tuple(data.notes),
         alerts=tuple(_alerts(case, plan, policy)),
         settings=policy.settings,

@@ -78,7 +78,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     why_no_slider = embed.why_not(learned, limit)
     yield "lead", list(tell.lead(findings, teller.few))
     yield "tiles", list(tell.tiles(findings))
-    yield "alerts", _harmless(summary.alerts)
+    yield "alerts", _harmless((*summary.decisions, *summary.alerts))
     yield "summary", summary
     yield "notes", _notes(findings)
     yield "limit", limit

@@ -118,7 +118,11 @@ def test_a_mark_of_the_end_that_says_something_else_is_refused(parquet):
 
 def test_a_missing_next_state_is_refused_unless_the_row_is_an_end(parquet):
     blank = pl.Series([None if i == 5 else 0 for i in range(20)])
-    refused(parquet(plain(20, t=blank)), "Row 6 .*'t' is missing. Mark the rows after which an episode ended", **TOLD)
+    refused(
+        parquet(plain(20, t=blank)),
+        "Row 6 .*'t' is missing. Mark the rows after which an episode ended.*--done",
+        **TOLD,
+    )
     ends = [i == 5 for i in range(20)]
     assert count(parquet(plain(20, t=blank, end=ends), "ends.parquet"), **TOLD, done="end").endings == 1
     cut = count(parquet(plain(20, t=blank, cut=ends), "cut.parquet"), **TOLD, truncated="cut")

@@ -18,8 +18,9 @@ from certeq.data.counting.parts import Part
 from certeq.data.counting.spaces import Space, combine, used
 from certeq.data.counting.tallying import Cells, Codes, count, earn
 from certeq.data.reading.batches import BLANK, finite_rewards
+from certeq.data.reading.endings import flag
 from certeq.data.reading.roles import Roles
-from certeq.data.reading.rows import LAST, NO_ACTION, flag, no_next_state
+from certeq.data.reading.rows import LAST, NO_ACTION, no_next_state
 from certeq.data.recipes import column
 from certeq.data.recipes.columns import compact
 from certeq.data.recipes.fitting import Binning, place
@@ -122,7 +123,7 @@ def _link(
 
     The rules are those of `certeq.data.reading.rows.explicit`.
     """
-    done, cut = _flags(frame, roles.done, "done", rows), _flags(frame, roles.truncated, "truncated", rows)
+    done, cut = _flags(frame, roles, "done", rows), _flags(frame, roles, "truncated", rows)
     idle, lost = _either(one.absent_now for one in actions), _either(one.absent_now for one in states)
     blank = _either(one.absent_then for one in states)
     if idle is None and lost is None and blank is None:
@@ -157,8 +158,9 @@ def _either(some: Iterable[Booleans | None]) -> Booleans | None:
     return np.logical_or.reduce(there) if there else None
 
 
-def _flags(frame: Any, name: str | None, role: str, rows: Any) -> Booleans | None:
-    return None if name is None else flag({name: column(frame[name][:], name)}, name, role, rows)
+def _flags(frame: Any, roles: Roles, role: str, rows: Any) -> Booleans | None:
+    name = getattr(roles, role)
+    return None if name is None else flag({name: column(frame[name][:], name)}, roles, role, rows)
 
 
 def _rewards(series: Any, name: str, kept: Booleans | None, rows: Any) -> Floats:

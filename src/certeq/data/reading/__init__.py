@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 from certeq.base.arrays import Integers, Rng
@@ -17,7 +18,6 @@ from certeq.data.reading.gymnasium import rollout
 from certeq.data.reading.minari import is_minari, open_minari
 from certeq.data.reading.reward_tables import known_rewards, rewards_of_pairs
 from certeq.data.reading.roles import Roles, find_roles
-from certeq.data.recipes import MAX_STATES
 from certeq.data.request import Request
 
 __all__ = ["UNRELATED", "columns", "known_rewards", "read", "related", "rewards_of_pairs", "rollout"]
@@ -39,7 +39,12 @@ def read(
     state, action, reward, next_state, episode, time, done, truncated
         Which column is what. State, next state and action may be several columns. None: found by common spellings,
         which ``Batch.notes`` tells. False: there is none; ``reward=False`` where rewards will be given later. ``done``
-        marks rows after which the episode ended for good, ``truncated`` rows after which only the watching stopped.
+        marks rows after which the episode ended for good, ``truncated`` rows after which only the watching stopped; a
+        column that says yes or no, or ``{"outcome": ["death", "discharge"]}`` for what a column then says.
+    ends
+        Whether an episode without such marks is over at its last row: 'always', 'never' (it was cut off, and what came
+        of the last action is not known), or a column that says so there. None: decided from the rows, which
+        ``Batch.decisions`` tells.
     bins
         How columns become states or actions: a number of quantile bins for all continuous columns, or for a column
         'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'. Unsaid, whole numbers of which there are many different
@@ -66,8 +71,7 @@ def read(
     """
     asked = Request.of(request, **said)
     table, roles = _open(source, asked, limit_bytes)
-    most_states = MAX_STATES if asked.max_states is None else asked.max_states
-    return make_batch(table, roles, bins=asked.bins, max_states=most_states, gaps=asked.gaps, rng=rng)
+    return make_batch(table, roles, asked, rng=rng)
 
 
 @takes(Request)
@@ -83,7 +87,13 @@ def related(
         raise InputError("Other rows can be related only to a batch that was read from a table.")
     asked = Request.of(request, **said)
     table, roles = _open(source, asked, limit_bytes)
-    return relate(table, roles, batch.recipe, batch.action_recipe, asked.gaps)
+    return relate(
+        table,
+        roles,
+        batch.recipe,
+        batch.action_recipe,
+        asked if asked.ends is not None else replace(asked, ends=batch.ends),
+    )
 
 
 def columns(source: Any, *, limit_bytes: int | None = None) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import numpy as np
 from certeq.base.arrays import Booleans, Floats, Integers, Rng, first
 from certeq.base.errors import InputError, nearest
 from certeq.data.batch import ENDED, Batch
+from certeq.data.reading.endings import check_kept
 from certeq.data.reading.frames import Table
 from certeq.data.reading.roles import Roles
 from certeq.data.reading.rows import LAST, Links, explicit, long
-from certeq.data.recipes import Bins, Recipe, fit_encode
+from certeq.data.recipes import MAX_STATES, Bins, Recipe, fit_encode
 from certeq.data.recipes.columns import Column, is_whole
 from certeq.data.recipes.fitting import place, refuse_mixed, say_bins
+from certeq.data.request import ENDS, Request
 
 FLOAT_ACTIONS = 20  # more different fractions than this are amounts, not actions
 BLANK = "blank row"
@@ -26,17 +29,20 @@ UNRELATED = -2  # what a recipe does not know, where rows are related to another
 def make_batch(
     table: Table,
     roles: Roles,
+    request: Request,
     *,
-    bins: Mapping[str, Any] | int | None = None,
-    max_states: int,
-    gaps: str = "error",
     rng: Rng = 0,
 ) -> Batch:
     """Link the rows of a table, turn its columns into states and actions, and put all in a batch."""
+    bins, max_states = request.bins, MAX_STATES if request.max_states is None else request.max_states
     how, size = ({}, bins) if isinstance(bins, int) else (dict(bins or {}), 4)
     _known(how, roles)
-    columns, rows, links = _link(table, roles, gaps)
-    reward = None if roles.reward is None else finite_rewards(columns[roles.reward], roles.reward, links.row, rows)
+    columns, rows, links = _link(table, roles, request)
+    reward = None
+    if roles.reward is not None:
+        reward = finite_rewards(columns[roles.reward], roles.reward, links.row, rows)
+        if request.ends is None:
+            check_kept(columns[roles.reward].numbers(), links.row, links.dropped, roles.reward)
     actions = {name: columns[name].take(links.row) for name in roles.action}
     for name, column in actions.items():
         if name not in how:
@@ -66,6 +72,8 @@ def make_batch(
         recipe=recipe,
         action_recipe=action_recipe,
         dropped=({BLANK: blank} if blank else {}) | dict(links.dropped),
+        ends=links.ends,
+        decisions=links.decisions,
         notes=(*table.notes, *roles.notes, *links.notes, *_cut(recipe, links.states, told)),
         n_rows_read=table.n_rows,
         fingerprint=table.fingerprint,
@@ -73,13 +81,13 @@ def make_batch(
 
 
 def relate(
-    table: Table, roles: Roles, recipe: Recipe, action_recipe: Recipe, gaps: str = "error"
+    table: Table, roles: Roles, recipe: Recipe, action_recipe: Recipe, request: Request
 ) -> tuple[Integers, Integers, Integers]:
     """Link the rows of a table and number them by recipes that were fitted before.
 
     Gives state, action and next state; a state, action or next state that the recipes do not know is UNRELATED.
     """
-    columns, _, links = _link(table, roles, gaps)
+    columns, _, links = _link(table, roles, request)
     codes = recipe.encode(links.states)
     codes = np.where(codes < 0, UNRELATED, codes)
     action = action_recipe.encode({name: columns[name].take(links.row) for name in roles.action})
@@ -87,12 +95,14 @@ def relate(
     return codes[links.now], np.where(action < 0, UNRELATED, action), following
 
 
-def _link(table: Table, roles: Roles, gaps: str) -> tuple[dict[str, Column], Integers, Links]:
+def _link(table: Table, roles: Roles, request: Request) -> tuple[dict[str, Column], Integers, Links]:
     """Columns of the rows that are not blank, the numbers of those rows, and what follows what."""
     with ThreadPoolExecutor() as pool:  # polars and NumPy work outside Python's lock
         read = dict(zip(roles.columns, pool.map(table.__getitem__, roles.columns), strict=True))
     columns, rows = _filled(read, table.n_rows)
-    links = explicit(columns, roles, rows) if roles.next_state else long(columns, roles, rows, gaps)
+    ends = request.ends if request.ends in ENDS else None
+    link = explicit if roles.next_state else partial(long, gaps=request.gaps)
+    links = link(columns, roles, rows, ends=ends)
     if not len(links.row):
         raise _nothing(links, roles, table)
     return columns, rows, links
@@ -148,7 +158,7 @@ def finite_rewards(column: Column, name: str, used: Integers, rows: Integers) ->
     if bad.any():
         row = int(used[first(bad)[0]])
         told = column.show(row)
-        remedy = "Fill it in, or delete the row" if told == "missing" else "Correct it"
+        remedy = "Fill it in" if told == "missing" else "Correct it"
         raise InputError(
             f"{place(row, rows)}: the reward {name!r} is {told}, but must be a finite number. {remedy}, or name "
             "another column with reward= (--reward)."
@@ -177,5 +187,6 @@ def _nothing(links: Links, roles: Roles, table: Table) -> InputError:
     why = "; ".join(f"{reason}: {number:,}" for reason, number in links.dropped.items())
     hint = "A transition needs an action and a next state."
     if roles.episode is not None and links.dropped.get(LAST, 0) == table.n_rows:
-        hint = f"Each row is an episode of its own: is {roles.episode!r} the episode? Say episode= (--episode)."
+        hint = f"Each row is an episode of its own: is {roles.episode!r} the episode? Say episode= "
+        hint += "(--episode); if all of them are whole episodes of one decision, say ends='always' (--ends always)."
     return InputError(f"No transition is left of {table.n_rows:,} row{'s' * (table.n_rows > 1)} ({why}). {hint}")

@@ -16,6 +16,7 @@ from certeq.data.reading.frames import Table
 from certeq.data.reading.minari import explicit_table
 from certeq.data.reading.roles import find_roles
 from certeq.data.recipes import MAX_STATES
+from certeq.data.request import Request
 
 
 def rollout(
@@ -47,7 +48,7 @@ def rollout(
             world.close()
     columns, roles = explicit_table(seen)
     table = Table(columns, len(columns["reward"]))
-    return make_batch(table, find_roles(tuple(table), roles), bins=bins, max_states=max_states, rng=random)
+    return make_batch(table, find_roles(tuple(table), roles), Request(bins=bins, max_states=max_states), rng=random)
 
 
 def _episode(env: Any, act: Callable[[Any], Any], longest: int, seed: int | None) -> dict[str, NDArray[Any]]:

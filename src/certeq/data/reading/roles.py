@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from certeq.base.errors import InputError, nearest
@@ -24,11 +24,13 @@ WORDS = {  # lower case, separators left out; the first that is there wins
         month months week weeks day days hour hours minute minutes year date datetime timestamp charttime""",
     "done": "done terminated terminal terminals terminations isterminal terminate ended dead died death",
     "truncated": "truncated truncations truncation censored timeout timeouts timelimit",
+    "ends": "",  # never guessed
     "state": "state states s obs observation observations currentstate fromstate cell cluster",
 }
 SPELLINGS = {role: tuple(words.split()) for role, words in WORDS.items()}
 SEVERAL = ("state", "next_state", "action")  # roles that several columns may have together
-SINGLE = ("reward", "episode", "time", "done", "truncated")  # roles of one column
+SINGLE = ("reward", "episode", "time", "done", "truncated", "ends")  # roles of one column
+MARKS = ("done", "truncated", "ends")  # roles that may also be said by what a column says
 INDEX = ("", "index", "unnamed0", "level0", "rownumber", "rowid", "row", "rownames")  # numbers of rows, not states
 LATER = re.compile(r"^next[_ .]|[_ .]next$|['′]$", re.IGNORECASE)  # belongs to the next row, whatever it is
 NUMBERED = re.compile(r"(state|states|s|obs|observation|observations|feature|x)\d+")
@@ -46,12 +48,14 @@ class Roles:
     time: str | None = None
     done: str | None = None
     truncated: str | None = None
+    ends: str | None = None  # says at the last row of an episode whether it was over there
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # done, ... -> words that mark it, if not yes
     notes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that are used, each once."""
-        single = (self.reward, self.episode, self.time, self.done, self.truncated)
+        single = (getattr(self, role) for role in SINGLE)
         return tuple(dict.fromkeys([*self.state, *self.next_state, *self.action, *(name for name in single if name)]))
 
 
@@ -66,6 +70,8 @@ def find_roles(names: Sequence[str], told: Mapping[str, Any], layout: str = "aut
     ``told`` gives for a role a column, several (state, next_state, action), False for "there is none", or None for
     "find it".
     """
+    values = {role: _values(given) for role, given in told.items() if _by_value(role, given, names)}
+    told = {role: values[role][0] if role in values else given for role, given in told.items()}
     known = {role: _told(role, given, names) for role, given in told.items()}
     if layout == "long":
         known["next_state"] = ()
@@ -90,9 +96,13 @@ def find_roles(names: Sequence[str], told: Mapping[str, Any], layout: str = "aut
             f"one episode in order. {_columns(names)}"
         )
     single = {role: next(iter(roles[role]), None) for role in SINGLE}
-    found = Roles(state, following, roles["action"], notes=(), **single)
+    found = Roles(state, following, roles["action"], **single)  # type: ignore[arg-type]
     unsaid = {role for role in SPELLINGS if known.get(role) is None}
-    return replace(found, notes=(*_aloud(found, unsaid, guessed), *notes, *_unused(names, found)))
+    return replace(
+        found,
+        values={role: words for role, (_, words) in values.items()},
+        notes=(*_aloud(found, unsaid, guessed), *notes, *_unused(names, found)),
+    )
 
 
 def _states(
@@ -192,6 +202,29 @@ def _told(role: str, given: Any, names: Sequence[str]) -> tuple[str, ...] | None
     return columns
 
 
+def _by_value(role: str, given: Any, names: Sequence[str]) -> bool:
+    """Whether a mark is said by what a column says: ``{"outcome": ["death"]}``, or as text ``outcome=death``."""
+    if role not in MARKS:
+        return False
+    return isinstance(given, Mapping) or (isinstance(given, str) and "=" in given and given not in names)
+
+
+def _values(given: Any) -> tuple[str, tuple[str, ...]]:
+    """The column that marks, and the words that it marks with."""
+    if isinstance(given, Mapping):
+        if len(given) != 1:
+            raise InputError(f"Say one column and its values, such as {{'outcome': ['death']}}; got {given!r}.")
+        ((name, words),) = given.items()
+        listed = [words] if isinstance(words, str) or not isinstance(words, Iterable) else list(words)
+    else:
+        name, _, rest = given.partition("=")
+        listed = rest.split(",")
+    said = tuple(str(word).strip() for word in listed)
+    if not all(said) or not said:
+        raise InputError(f"Say which values mark it, such as outcome=death,discharge; got {given!r}.")
+    return str(name).strip(), said
+
+
 def _names(role: str, given: Any, names: Sequence[str]) -> tuple[str, ...]:
     """Read the name of a column, or several."""
     several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
@@ -239,7 +272,12 @@ def _unused(names: Sequence[str], found: Roles) -> list[str]:
 
 
 def _role(role: str) -> str:
-    words = {"next_state": "next state", "done": "mark of the end", "truncated": "mark of a cut"}
+    words = {
+        "next_state": "next state",
+        "done": "mark of the end",
+        "truncated": "mark of a cut",
+        "ends": "mark of ends",
+    }
     return words.get(role, role)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from certeq.base.arrays import Booleans, Integers, first
 from certeq.base.errors import InputError
 from certeq.data.batch import ENDED
-from certeq.data.reading.roles import Roles
-from certeq.data.recipes.columns import Column, pool, text_dates, text_flags
+from certeq.data.reading.endings import Marks, flag, settle
+from certeq.data.reading.roles import MARKS, Roles
+from certeq.data.recipes.columns import Column, pool, text_dates
 from certeq.data.recipes.fitting import place
 
 LAST = "last row of an episode without a next state"
@@ -32,15 +33,20 @@ class Links:
     episode: Integers | None = None  # (k,)
     time: Integers | None = None  # (k,), how many rows of the episode came before
     dropped: Mapping[str, int] = field(default_factory=dict)
+    ends: str | None = None  # how last rows without marks were read
+    decisions: tuple[str, ...] = ()  # what was decided unasked and changes the advice, in words
     notes: tuple[str, ...] = ()
 
 
-def explicit(columns: Mapping[str, Column], roles: Roles, rows: Integers) -> Links:
+def explicit(columns: Mapping[str, Column], roles: Roles, rows: Integers, ends: str | None = None) -> Links:
     """Each row holds its own next state."""
     n = len(rows)
-    done, cut = flag(columns, roles.done, "done", rows), flag(columns, roles.truncated, "truncated", rows)
+    done, cut, told = (flag(columns, roles, role, rows) for role in MARKS)
     acts = _acts(columns, roles)
     blank = np.logical_or.reduce([columns[name].missing for name in roles.next_state])
+    if ends is not None or roles.ends is not None:
+        done = done | (blank & ~cut & (told | (ends == "always")))
+        cut = cut | (blank & ~done)
     bad = acts & blank & ~done & ~cut
     if bad.any():
         raise no_next_state(columns, roles, rows, first(bad)[0])
@@ -69,13 +75,18 @@ def no_next_state(columns: Mapping[str, Column], roles: Roles, rows: Integers, r
     lacking = next(name for name in roles.next_state if columns[name].missing[row])
     remedy = f"It may be blank only where {roles.done!r} says that the episode ended"
     if roles.done is None:
-        remedy = "Mark the rows after which an episode ended in a column of their own, and name it with done= (--done)"
+        remedy = (
+            "Mark the rows after which an episode ended with done=: a column (--done COLUMN), or what a column says "
+            "(--done outcome=death,discharge)"
+        )
+        if roles.episode is not None:
+            remedy += "; or say of all such rows ends='always', or 'never' if they were cut off (--ends)"
     return InputError(f"{place(row, rows)}: {lacking!r} is missing. {remedy}.")
 
 
-def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str) -> Links:
+def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str, ends: str | None = None) -> Links:
     """The next state of a row is the state of the next row of its episode, in order of time."""
-    done, cut = flag(columns, roles.done, "done", rows), flag(columns, roles.truncated, "truncated", rows)
+    done, cut, told = (flag(columns, roles, role, rows) for role in MARKS)
     acts = _acts(columns, roles)
     notes = []
     if roles.episode is not None:
@@ -99,6 +110,8 @@ def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str)
         on = mark & follows & ~final
         if on.any():
             raise teller.goes_on(first(on)[0], role)
+    reward = None if roles.reward is None else columns[roles.reward].numbers()[order]
+    done, read, decisions = settle(Marks(done, cut, acts, follows, told[order], reward), roles, ends)
     ended = done | (np.append(done[1:] & ~acts[1:], False) & follows)  # or the next row says no more than the end
     linked = follows & ~far
     kept = np.flatnonzero(acts & (ended | linked))
@@ -111,6 +124,8 @@ def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str)
         episode=episode[kept],
         time=_positions(episode)[kept],
         dropped=_counted({NO_ACTION: ~acts, LAST: acts & ~ended & ~follows, BEFORE_GAP: acts & ~ended & follows & far}),
+        ends=read,
+        decisions=decisions,
         notes=tuple(notes),
     )
 
@@ -137,8 +152,9 @@ class _Whereabouts:
         name = self.roles.done if role == "done" else self.roles.truncated
         return InputError(
             f"{self.episode(i)} goes on after its end: {name!r} is true{at}, and more rows follow. If {name!r} does "
-            f"not mark the row after which the episode stops, say {role}=False (--{role} none); if another column "
-            "tells episodes apart, say episode= (--episode)."
+            f"not mark the row after which the episode stops, say {role}=False (--{role} none); if it says in every "
+            f"row how the episode ends, say ends={name!r} (--ends {name}); if another column tells episodes apart, say "
+            "episode= (--episode)."
         )
 
 
@@ -197,27 +213,6 @@ def _calendar(dates: Any) -> Integers:
     return np.asarray((months if monthly else dates).astype(np.int64))
 
 
-def flag(columns: Mapping[str, Column], name: str | None, role: str, rows: Integers) -> Booleans:
-    """A column that says yes or no; blank is no."""
-    if name is None:
-        return np.zeros(len(rows), dtype=bool)
-    column = columns[name]
-    if column.kind == "boolean":
-        return np.asarray(column.values & ~column.missing)
-    said = text_flags(column.labels) if column.kind == "text" else ()
-    numbers = column.numbers()
-    if column.kind == "text":
-        numbers = np.array([np.nan if flag is None else float(flag) for flag in said] + [np.nan])[column.values]
-    bad = ~np.isin(numbers, (0, 1)) & ~column.missing
-    if bad.any():
-        (row,) = first(bad)
-        raise InputError(
-            f"{place(row, rows)}: {name!r} is {column.show(row)}, but the column that marks an end must say yes or no "
-            f"(true or false, 1 or 0). Name another one with {role}=, or say {role}=False (--{role} none)."
-        )
-    return np.asarray(numbers == 1)
-
-
 def _acts(columns: Mapping[str, Column], roles: Roles) -> Booleans:
     return np.asarray(~np.logical_or.reduce([columns[name].missing for name in roles.action]))
 
@@ -239,8 +234,8 @@ def _no_blanks(column: Column, name: str, role: str, rows: Integers) -> None:
         more = int(column.missing.sum()) - 1
         also = f", and in {more} further row{'s' * (more > 1)}" if more else ""
         raise InputError(
-            f"{place(row, rows)}: {name!r} is missing{also}, so the row belongs nowhere. Fill it in or delete the row, "
-            f"or name another column with {role}= (--{role})."
+            f"{place(row, rows)}: {name!r} is missing{also}, so the row belongs nowhere. Fill it in, or "
+            f"name another column with {role}= (--{role})."
         )
 
 

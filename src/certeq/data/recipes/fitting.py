@@ -250,8 +250,8 @@ def _check(columns: Mapping[str, Column], rows: Integers | None) -> None:
             more = int(values.missing.sum()) - 1
             also = f", and {more} further row{'s' * (more > 1)} of this column" if more else ""
             raise InputError(
-                f"{place(row, rows)}: {name!r} is missing{also}. A state needs every value: fill the gaps, drop those "
-                "rows, or leave the column out by naming the others with state= (--state)."
+                f"{place(row, rows)}: {name!r} is missing{also}. A state needs every value: fill the gaps, or "
+                "leave the column out by naming the others with state= (--state)."
             )
 
 
