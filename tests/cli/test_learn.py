@@ -304,3 +304,17 @@ def test_a_decision_about_last_rows_is_told_before_all_else(certeq):
     assert Path("out/policy.json").read_bytes() == Path("said/policy.json").read_bytes()
     over = certeq("learn", "--ends", "always", "--out", "over")
     assert "1,500 transitions in 50 episodes, 50 of them ending an episode." in over.out
+
+
+def test_which_way_is_better_is_said_in_the_terminal_and_in_the_report(certeq, refused):
+    text = examples.path().read_text(encoding="utf-8").replace("reward", "deaths", 1)
+    Path("rows.csv").write_text(text, encoding="utf-8")
+    assert "--cost deaths) if less of it is better, minimize=False (--maximize)" in refused(
+        "learn", "rows.csv", "--reward", "deaths", "--out", "a"
+    )
+    done = certeq("learn", "rows.csv", "--cost", "deaths", "--bins", "2", "--draws", "0", "--report", "--out", "b")
+    assert "Smaller 'deaths' is better: rewards are minus it." in done.out
+    assert "Smaller “deaths” is better: rewards are minus it." in Path("b/report.html").read_text(encoding="utf-8")
+    assert (
+        "Larger 'deaths' is better." in certeq("learn", "rows.csv", "--reward", "deaths", "--maximize", "-o", "c").out
+    )

@@ -129,6 +129,7 @@ def summary(out: Console, found: Summary) -> None:
     """Tell what was read and noticed."""
     for line in found.decisions:
         out.print(f"[yellow]![/yellow] {escape(line)}")
+    out.print(escape(found.goal))
     of = f" in {found.episodes:,} episodes" if found.episodes is not None else ""
     out.print(f"[bold]{found.rows:,} transitions[/bold]{of}, {found.endings:,} of them ending an episode.")
     share = found.pairs_seen / found.pairs

@@ -39,6 +39,7 @@ class Batch:
     recipe: Recipe | None = None  # columns -> states
     action_recipe: Recipe | None = None  # columns -> actions
     dropped: Mapping[str, int] = field(default_factory=dict)  # why rows are not here -> how many
+    goal: str = ""  # which way is better, in words, where rewards have a name
     ends: str | None = None  # how last rows of episodes without marks were read: always, never, or by which column
     decisions: tuple[str, ...] = ()  # what was decided while reading and changes the advice, in words; told first
     notes: tuple[str, ...] = ()  # what was guessed or decided while reading, in words

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from certeq.base.errors import InputError
 from certeq.base.fields import check_all, said, told
 
 COLUMNS, STATES = "Your columns", "States"
@@ -28,6 +29,14 @@ class Request:
     state: Any = said(None, "State column(s), comma-separated.", panel=COLUMNS, kind="columns")
     action: Any = said(None, "Action column(s), comma-separated.", panel=COLUMNS, kind="columns")
     reward: Any = said(None, "Reward column.", panel=COLUMNS, kind="column")
+    cost: Any = said(None, "Cost column, in place of a reward: less of it is better.", panel=COLUMNS, kind="column")
+    minimize: bool | None = said(
+        None,
+        "Whether less of the reward is better; more is, unless said. A reward that is called cost, death or the like "
+        "needs one of them.",
+        panel=COLUMNS,
+        option="minimize/--maximize",
+    )
     next_state: Any = said(None, "Next-state column(s), comma-separated.", panel=COLUMNS, kind="columns")
     episode: Any = said(None, "Episode (patient, user) column.", panel=COLUMNS, kind="column")
     time: Any = said(None, "Time column; rows of an episode are sorted by it.", panel=COLUMNS, kind="column")
@@ -81,6 +90,9 @@ class Request:
 
     def __post_init__(self) -> None:
         check_all(self)
+        if self.cost is not None and (self.reward is not None or self.minimize is not None):
+            other = "reward" if self.reward is not None else "minimize"
+            raise InputError(f"cost= says both what counts and which way; leave {other}= out (--cost, --{other}).")
 
     @classmethod
     def of(cls, given: Request | None = None, **said: Any) -> Request:
@@ -90,7 +102,13 @@ class Request:
     @property
     def roles(self) -> dict[str, Any]:
         """Which column is what, as far as it was said."""
-        return {role: getattr(self, role) for role in ROLES} | ({"ends": None} if self.ends in ENDS else {})
+        roles = {role: getattr(self, role) for role in ROLES} | ({"ends": None} if self.ends in ENDS else {})
+        return roles if self.cost is None else roles | {"reward": self.cost}
+
+    @property
+    def smaller(self) -> bool | None:
+        """Whether less of the reward is better; None where nothing was said."""
+        return True if self.cost is not None else self.minimize
 
     def changes(self) -> dict[str, Any]:
         """What was said, without what is as it would be unsaid."""

@@ -49,6 +49,7 @@ class Data:
     endings: int = 0  # of them, that ended an episode
     alike: bool = False  # whether every reward is the same
     dropped: Mapping[str, int] = field(default_factory=dict)  # why rows were left out -> how many
+    goal: str = ""  # which way is better, in words
     decisions: tuple[str, ...] = ()  # what was decided while reading and changes the advice; told first
     notes: tuple[str, ...] = ()  # what was guessed or decided while reading
     fingerprint: str | None = None  # SHA-256 of the file
@@ -95,6 +96,7 @@ class Data:
             endings=int(batch.ended.sum()),
             alike=batch.reward is not None and bool(np.ptp(batch.reward) == 0),
             dropped=batch.dropped,
+            goal="" if reward is not None else batch.goal,
             decisions=batch.decisions,
             notes=batch.notes,
             fingerprint=batch.fingerprint,
@@ -113,6 +115,7 @@ class Data:
             endings=tallied.endings,
             alike=tallied.reward_range is not None and tallied.reward_range[0] == tallied.reward_range[1],
             dropped=tallied.dropped,
+            goal="" if reward is not None else tallied.goal,
             notes=tallied.notes,
             fingerprint=tallied.fingerprint,
         )

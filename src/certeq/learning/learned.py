@@ -43,6 +43,7 @@ class Summary:
     pairs: int
     endings: int
     dropped: Mapping[str, int]
+    goal: str  # which way is better, in words
     decisions: tuple[str, ...]  # what was decided unasked and changes the advice; told before all else
     notes: tuple[str, ...]
     alerts: tuple[str, ...]
@@ -192,6 +193,7 @@ def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
         pairs=counts.n_states * counts.n_actions,
         endings=data.endings,
         dropped=dict(data.dropped),
+        goal=data.goal or "Larger rewards are better.",
         decisions=tuple(data.decisions),
         notes=tuple(data.notes),
         alerts=tuple(_alerts(case, plan, policy)),

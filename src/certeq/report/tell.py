@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certeq.base.display import number, several, shorten
+from certeq.base.display import harmless, number, several, shorten
 from certeq.learning.learned import FEW
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED
 from certeq.questions.findings import Findings
@@ -31,7 +31,8 @@ def lead(findings: Findings, few: int = FEW) -> Iterator[str]:
     silent = int((advised < 0).sum())
     without = f"; in {several(silent, 'state')} no action was tried often enough to be advised" if silent else ""
     rows = several(summary.rows, "logged decision")
-    yield f"This advice comes from {rows}{of}.{first} is {_listed(findings)}{without}."
+    goal = harmless(summary.goal).replace(" '", " “").replace("' ", "” ")
+    yield f"{goal} This advice comes from {rows}{of}.{first} is {_listed(findings)}{without}."
     if (advised >= 0).any():
         kept = support[advised >= 0]
         thin = int((kept < few).sum())

@@ -15,6 +15,7 @@ from certeq.data.counting import count, running
 from certeq.data.counting import kept as keeping
 from certeq.data.counting import parquet as files
 from certeq.data.counting.kept import from_arrays, identity, to_arrays
+from certeq.data.request import Request
 
 TOLD = ROLES | {"piece_rows": 50}
 
@@ -171,7 +172,7 @@ def test_a_part_comes_back_as_it_was_whatever_its_labels(parquet, kind, reward):
     ).with_columns(r=np.linspace(-1e-9, 7e11, 60), done=pl.Series([False] * 59 + [True]))
     found = files.find(parquet(frame))
     told = {"state": ["s", "t"], "next_state": ["n", "u"], "action": "a", "reward": "r" if reward else False}
-    layout = running.plan(found, told | {"done": "done", "truncated": None}, {"t": "edges:1,2.5", "s": "labels"}, 1000)
+    layout = running.plan(found, Request(**told, done="done"), {"t": "edges:1,2.5", "s": "labels"}, 1000)
     part = running.count_share(files.pieces(found, 60), layout)
     assert same(part, from_arrays(to_arrays(part)))
 
@@ -179,20 +180,17 @@ def test_a_part_comes_back_as_it_was_whatever_its_labels(parquet, kind, reward):
 def test_a_part_without_rows_that_count_comes_back(parquet):
     frame = pl.DataFrame({"s": ["x"], "a": pl.Series([None], dtype=pl.String), "n": ["y"], "r": [1.0]})
     found = files.find(parquet(frame))
-    layout = running.plan(found, {"state": "s", "action": "a", "next_state": "n", "reward": "r"} | NONE, {}, 10)
+    layout = running.plan(found, Request(state="s", action="a", next_state="n", reward="r"), {}, 10)
     part = running.count_share(files.pieces(found, 10), layout)
     assert len(part.states) == 0
     assert same(part, from_arrays(to_arrays(part)))
 
 
-NONE = {"done": None, "truncated": None}
-
-
 def test_what_is_kept_is_known_by_rows_files_and_settings(parquet):
     found = files.find(parquet(rows(100), "folder", files=2))
-    layout = running.plan(found, ROLES, {}, 1000)
+    layout = running.plan(found, Request(**ROLES), {}, 1000)
     cut = files.pieces(found, 25)
-    other = running.plan(found, ROLES, {}, 1001)
+    other = running.plan(found, Request(**ROLES), {}, 1001)
     abouts = [
         identity(cut[:1], layout),
         identity(cut[1:2], layout),

@@ -72,6 +72,7 @@ def count_rows(frame: Any, layout: Layout, rows: range) -> Part:
     actions = [encode(Source((name,), (frame[name],), rows), how.get(name)) for name in roles.action]
     kept, ended, dropped = _link(frame, roles, states, actions, rows)
     reward = None if roles.reward is None else _rewards(frame[roles.reward], roles.reward, kept, rows)
+    reward = 0.0 - reward if reward is not None and roles.minimize else reward
     _check_states(frame, layout, states, kept, rows)
     everything = np.ones(len(rows), dtype=bool)
     for one in (*actions, *states):

@@ -22,6 +22,7 @@ from certeq.data.counting.pieces import MAX_STATES, Layout, check_states, count_
 from certeq.data.counting.tallied import Tallied, finish
 from certeq.data.reading.roles import SPELLINGS, Roles, find_roles, plain
 from certeq.data.recipes.fitting import Binning, parse
+from certeq.data.request import Request
 
 WRITE_IT = (
     "Where the next state stands in the next row, write it into each row first: in polars, for example, "
@@ -40,6 +41,8 @@ def count(
     action: Any = None,
     next_state: Any = None,
     reward: Any = None,
+    cost: Any = None,
+    minimize: bool | None = None,
     done: Any = None,
     truncated: Any = None,
     bins: Mapping[str, Any] | int | None = None,
@@ -62,7 +65,7 @@ def count(
     ----------
     source
         A Parquet file, or a folder of them, taken in the order of their names.
-    state, action, next_state, reward, done, truncated
+    state, action, next_state, reward, cost, minimize, done, truncated
         Which column is what, as for `certeq.read`; there may be no reward.
     bins
         For a column 'labels', which is what is done unsaid, or 'edges:1,2.5,7'. Quantiles would need all rows at once.
@@ -84,8 +87,9 @@ def count(
     whole("piece_rows", piece_rows, 1), whole("max_states", max_states, 1)
     places.check_one(workers, scheduler)
     found = files.find(source)
-    told = {"state": state, "action": action, "next_state": next_state, "reward": reward, "done": done}
-    layout = plan(found, told | {"truncated": truncated}, bins or {}, max_states)
+    said = {"state": state, "action": action, "next_state": next_state, "reward": reward, "done": done}
+    asked = Request(**said, truncated=truncated, cost=cost, minimize=minimize)
+    layout = plan(found, asked, bins or {}, max_states)
     hands = (default_threads() if threads is None else whole("threads", threads, 1), whole("workers", workers, 1))
     work = count_share if resume is None else partial(count_kept, count=count_share, folder=_workplace(resume))
     with places.workforce(*hands, scheduler) as force:
@@ -95,7 +99,7 @@ def count(
         part = _gather(force, *shares, partial(work, layout=layout), progress)
         marks = [digest.result() for digest in digests]
     check_states(part.states, max_states)
-    return finish(part, layout.roles.notes, tuple(file.name for file in found), _mark(found, marks))
+    return finish(part, layout.roles, tuple(file.name for file in found), _mark(found, marks))
 
 
 def _workplace(resume: str | Path) -> Path:
@@ -105,16 +109,16 @@ def _workplace(resume: str | Path) -> Path:
     return folder
 
 
-def plan(found: Sequence[File], told: Mapping[str, Any], bins: Mapping[str, Any] | int, max_states: int) -> Layout:
+def plan(found: Sequence[File], asked: Request, bins: Mapping[str, Any] | int, max_states: int) -> Layout:
     """Decide which column is what, and check that all files have them."""
     names = tuple(found[0].kinds)
-    said = dict(told) | {"episode": False, "time": False}
+    said = asked.roles | {"episode": False, "time": False}
     if said["reward"] is None and not any(plain(name) in SPELLINGS["reward"] for name in names):
         said["reward"] = False
     if said["next_state"] is False:
         raise InputError(f"Counting needs a column for the next state. {WRITE_IT}")
     try:
-        roles = find_roles(names, said, "explicit")
+        roles = find_roles(names, said, "explicit", asked.smaller)
     except InputError as error:
         if said["next_state"] is None and "the next state" in str(error):
             raise InputError(f"{error} {WRITE_IT}") from None

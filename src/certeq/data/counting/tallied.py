@@ -26,6 +26,7 @@ from certeq.base.writing import write_files
 from certeq.data.counting.parts import Part, matrix
 from certeq.data.counting.tallying import Cells
 from certeq.data.counts import DENSE_LIMIT, Counts
+from certeq.data.reading.roles import Roles
 from certeq.data.recipes import Recipe
 from certeq.data.sums import Sums
 
@@ -57,6 +58,7 @@ class Tallied:
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()  # names
     fingerprint: str | None = None  # SHA-256 of the file; of several, of the list that sha256sum writes about them
+    goal: str = ""  # which way is better, in words
 
     def __post_init__(self) -> None:
         S, A = self.counts.n_states, self.counts.n_actions
@@ -106,6 +108,7 @@ class Tallied:
             "notes": list(self.notes),
             "files": list(self.files),
             "fingerprint": self.fingerprint,
+            "goal": self.goal,
         }
         arrays: dict[str, NDArray[Any]] = dict(zip(("pointer", "next_state", "count"), cells, strict=True))
         if self.counts.ended is not None:
@@ -135,7 +138,7 @@ class Tallied:
                 return _tallied(_arrays(archive, file.name, limit))
 
 
-def finish(part: Part, notes: tuple[str, ...], files: tuple[str, ...], fingerprint: str | None) -> Tallied:
+def finish(part: Part, roles: Roles, files: tuple[str, ...], fingerprint: str | None) -> Tallied:
     """Make the result of the last part that is left."""
     if not len(part.states):
         why = "; ".join(f"{reason}: {number:,}" for reason, number in part.dropped.items())
@@ -153,9 +156,10 @@ def finish(part: Part, notes: tuple[str, ...], files: tuple[str, ...], fingerpri
         span,
         part.rows,
         part.dropped,
-        notes,
+        roles.notes,
         files,
         fingerprint,
+        roles.goal,
     )
 
 
@@ -234,6 +238,7 @@ def _tallied(arrays: Mapping[str, NDArray[Any]]) -> Tallied:
         tuple(map(str, about["notes"])),
         tuple(map(str, about["files"])),
         None if about["fingerprint"] is None else str(about["fingerprint"]),
+        str(about.get("goal", "")),  # older files do not say
     )
 
 

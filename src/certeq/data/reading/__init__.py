@@ -41,6 +41,9 @@ def read(
         which ``Batch.notes`` tells. False: there is none; ``reward=False`` where rewards will be given later. ``done``
         marks rows after which the episode ended for good, ``truncated`` rows after which only the watching stopped; a
         column that says yes or no, or ``{"outcome": ["death", "discharge"]}`` for what a column then says.
+    cost, minimize
+        A column of which less is better, in place of a reward; or that less of the reward is better (True), or more
+        (False). A reward whose name sounds like a cost or a harm needs one of them said.
     ends
         Whether an episode without such marks is over at its last row: 'always', 'never' (it was cut off, and what came
         of the last action is not known), or a column that says so there. None: decided from the rows, which
@@ -107,7 +110,7 @@ def _open(source: Any, request: Request, limit_bytes: int | None) -> tuple[Table
     said = {role: name for role, name in request.roles.items() if name is not None}
     if "state" in said:  # the next states are then the partners of these
         given.pop("next_state", None)
-    return table, find_roles(tuple(table), given | said, request.layout)
+    return table, find_roles(tuple(table), given | said, request.layout, request.smaller)
 
 
 def _open_any(source: Any, limit_bytes: int | None) -> tuple[Table, dict[str, Any]]:

@@ -41,6 +41,7 @@ def make_batch(
     reward = None
     if roles.reward is not None:
         reward = finite_rewards(columns[roles.reward], roles.reward, links.row, rows)
+        reward = 0.0 - reward if roles.minimize else reward
         if request.ends is None:
             check_kept(columns[roles.reward].numbers(), links.row, links.dropped, roles.reward)
     actions = {name: columns[name].take(links.row) for name in roles.action}
@@ -72,6 +73,7 @@ def make_batch(
         recipe=recipe,
         action_recipe=action_recipe,
         dropped=({BLANK: blank} if blank else {}) | dict(links.dropped),
+        goal=roles.goal,
         ends=links.ends,
         decisions=links.decisions,
         notes=(*table.notes, *roles.notes, *links.notes, *_cut(recipe, links.states, told)),

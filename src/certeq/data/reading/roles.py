@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from certeq.base.display import shorten
 from certeq.base.errors import InputError, nearest
 
 WORDS = {  # lower case, separators left out; the first that is there wins
@@ -31,6 +33,10 @@ SPELLINGS = {role: tuple(words.split()) for role, words in WORDS.items()}
 SEVERAL = ("state", "next_state", "action")  # roles that several columns may have together
 SINGLE = ("reward", "episode", "time", "done", "truncated", "ends")  # roles of one column
 MARKS = ("done", "truncated", "ends")  # roles that may also be said by what a column says
+UNWANTED = """cost costs expense expenses died death deaths dead dies mortality fatal fatality loss losses penalty
+    penalties readmission readmissions readmitted relapse complication complications harm harms adverse pain damage
+    failure failures failed error errors regret risk hazard downtime churn churned defect defects scrap"""
+TURNED = "neg negative minus saved avoided prevented reduction free without no not survival"  # then it is wanted
 INDEX = ("", "index", "unnamed0", "level0", "rownumber", "rowid", "row", "rownames")  # numbers of rows, not states
 LATER = re.compile(r"^next[_ .]|[_ .]next$|['′]$", re.IGNORECASE)  # belongs to the next row, whatever it is
 NUMBERED = re.compile(r"(state|states|s|obs|observation|observations|feature|x)\d+")
@@ -49,8 +55,17 @@ class Roles:
     done: str | None = None
     truncated: str | None = None
     ends: str | None = None  # says at the last row of an episode whether it was over there
+    minimize: bool = False  # whether less of the reward is better
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # done, ... -> words that mark it, if not yes
     notes: tuple[str, ...] = ()
+
+    @property
+    def goal(self) -> str:
+        """Which way is better, in words; nothing where there is no reward."""
+        if self.reward is None:
+            return ""
+        name = shorten(self.reward, 60)
+        return f"Smaller '{name}' is better: rewards are minus it." if self.minimize else f"Larger '{name}' is better."
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -64,11 +79,13 @@ def plain(name: str) -> str:
     return re.sub(r"[^0-9a-z]", "", name.lower().replace("'", "prime").replace("′", "prime"))
 
 
-def find_roles(names: Sequence[str], told: Mapping[str, Any], layout: str = "auto") -> Roles:
+def find_roles(
+    names: Sequence[str], told: Mapping[str, Any], layout: str = "auto", minimize: bool | None = None
+) -> Roles:
     """Decide which column is what.
 
     ``told`` gives for a role a column, several (state, next_state, action), False for "there is none", or None for
-    "find it".
+    "find it". ``minimize`` says whether less of the reward is better; None for "whatever its name suggests".
     """
     values = {role: _values(given) for role, given in told.items() if _by_value(role, given, names)}
     told = {role: values[role][0] if role in values else given for role, given in told.items()}
@@ -98,8 +115,13 @@ def find_roles(names: Sequence[str], told: Mapping[str, Any], layout: str = "aut
     single = {role: next(iter(roles[role]), None) for role in SINGLE}
     found = Roles(state, following, roles["action"], **single)  # type: ignore[arg-type]
     unsaid = {role for role in SPELLINGS if known.get(role) is None}
+    if minimize is not None and found.reward is None:
+        raise InputError("minimize= speaks of the reward column, and there is none. Leave it out (--minimize).")
+    if found.reward is not None and minimize is None and bad_sounding(found.reward):
+        raise _which_way(found.reward)
     return replace(
         found,
+        minimize=bool(minimize),
         values={role: words for role, (_, words) in values.items()},
         notes=(*_aloud(found, unsaid, guessed), *notes, *_unused(names, found)),
     )
@@ -202,6 +224,19 @@ def _told(role: str, given: Any, names: Sequence[str]) -> tuple[str, ...] | None
     return columns
 
 
+def bad_sounding(name: str) -> bool:
+    """Whether a column's name is that of something people want less of."""
+    parts = set(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
+    return bool(parts & {*UNWANTED.split()}) and not parts & {*TURNED.split()}
+
+
+def _which_way(name: str) -> InputError:
+    return InputError(
+        f"{name!r} sounds like something to have less of, and rewards are made as large as possible. Say "
+        f"cost={name!r} (--cost {shlex.quote(name)}) if less of it is better, minimize=False (--maximize) if more is."
+    )
+
+
 def _by_value(role: str, given: Any, names: Sequence[str]) -> bool:
     """Whether a mark is said by what a column says: ``{"outcome": ["death"]}``, or as text ``outcome=death``."""
     if role not in MARKS:
@@ -251,6 +286,9 @@ def _not_found(role: str, names: Sequence[str]) -> InputError:
     also = ""
     if role == "reward":
         also = " If rewards are known, say reward=False and give them later, or give --reward-table FILE."
+        cost = next((name for name in names if bad_sounding(name)), None)
+        if cost is not None:
+            also = f" If less of {cost!r} is what is wanted, say cost={cost!r} (--cost {shlex.quote(cost)}).{also}"
     return InputError(
         f"I cannot tell which column is the {_role(role)}. Say it with {role}= (--{option} on the command line).{also} "
         f"{_columns(names)}"
