@@ -256,6 +256,16 @@ def test_what_is_doubtful_is_said(alert, rows, told):
     assert any(alert in line for line in learn(made_of(rows, S=3 if rows[-1][3] == 2 else 2), **told).summary.alerts)
 
 
+def test_equal_rewards_do_differ_in_value_where_episodes_end():
+    """As in CartPole: 1 for each step, until it falls."""
+    ends = [(0, 0, 1, 0), (0, 1, 1, -1)] * 10
+    learned = learn(made_of(ends, S=1))
+    assert not any("Every reward is the same" in alert for alert in learned.summary.alerts)
+    assert learned.policy.actions.tolist() == [0]
+    nothing = learn(made_of([(0, a, 0, n) for _, a, _, n in ends], S=1))
+    assert any("Every reward is the same" in alert for alert in nothing.summary.alerts)
+
+
 def test_nothing_is_doubted_without_reason():
     assert learn(made_of(MANY)).summary.alerts == ()
     assert learn(made_of(MANY), horizon=2).summary.alerts == ()

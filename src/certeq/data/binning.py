@@ -28,18 +28,27 @@ class MarkovCheck:
         """Information beyond what shuffling leaves; about 0 where the states are Markov."""
         return self.observed - self.expected
 
+    @property
+    def share(self) -> float:
+        """How much of what state and action leave open about the next state the previous one removes."""
+        return max(self.excess / self.uncertainty, 0.0) if self.uncertainty > 0 else 0.0
+
+    @property
+    def markov(self) -> bool | None:
+        """Whether the states look Markov; None where there are too few rows to tell."""
+        return None if self.rows < FEW else self.p_value > 0.05
+
     def lines(self) -> list[str]:
         """The finding in words."""
         if not self.rows:
             return ["How Markov the states are cannot be told: no row has a previous row in its episode."]
         if self.rows < FEW:
             return [f"There are too few rows to tell how Markov the states are ({self.rows:,}; it takes {FEW:,})."]
-        share = self.excess / self.uncertainty if self.uncertainty > 0 else 0.0
         told = f"({self.rows:,} rows, excess {max(self.excess, 0):.3f} bits, p = {self.p_value:.3g})"
-        if self.p_value > 0.05:
+        if self.markov:
             return [f"The states look Markov: the previous state tells nothing more about the next one {told}."]
         return [
-            f"The states are not quite Markov: the previous state removes {max(share, 0):.0%} of what state and action "
+            f"The states are not quite Markov: the previous state removes {self.share:.0%} of what state and action "
             f"leave open about the next one {told}. Finer bins, or the previous value as a further column, may help."
         ]
 

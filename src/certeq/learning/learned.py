@@ -16,7 +16,7 @@ from certeq.base.display import harmless, number
 from certeq.base.errors import InputError
 from certeq.base.fields import takes
 from certeq.data.batch import Batch
-from certeq.data.binning import binning_report
+from certeq.data.binning import BinningReport, binning_report
 from certeq.data.counting.tallied import Tallied
 from certeq.data.counts import Counts
 from certeq.learning.case import Case, Data
@@ -27,6 +27,7 @@ from certeq.model.rewards import Rewards
 from certeq.planners import FinitePlan, Plan, Progress
 from certeq.regularizers import Shrinkage
 
+TRIFLE = 0.01  # share of the uncertainty that the previous state removes, below which it is not pointed out
 MARKOV_ROWS = 100_000  # up to here it is checked how Markov the states look
 FEW = 5  # visits below which an advised action is pointed out
 
@@ -51,6 +52,7 @@ class Summary:
     advised: int
     mean_value: float
     binning: tuple[str, ...] = ()  # what the states do to the rows, in words
+    markov: bool | None = None  # whether the states look Markov; None where that was not checked or cannot be told
 
     def to_json(self) -> dict[str, Any]:
         """Write the summary as plain values, with the versions that made it."""
@@ -182,7 +184,7 @@ def _policy(case: Case, plan: Plan | FinitePlan) -> Policy:
 
 def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
     data, counts = case.data, case.data.counts
-    batch = data.batch
+    batch, binning = data.batch, _binning(data.batch)
     episodes = None if batch is None or batch.episode is None else len(np.unique(batch.episode))
     return Summary(
         rows=data.size,
@@ -196,19 +198,28 @@ def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
         goal=data.goal or "Larger rewards are better.",
         decisions=tuple(data.decisions),
         notes=tuple(data.notes),
-        alerts=tuple(_alerts(case, plan, policy)),
+        alerts=(*_alerts(case, plan, policy), *_not_markov(binning)),
         settings=policy.settings,
         advised=int((policy.first.actions >= 0).sum()),
         mean_value=float(np.atleast_2d(plan.values)[0].mean()),
-        binning=_binning(batch),
+        binning=() if binning is None else tuple(binning.lines()),
+        markov=None if binning is None or binning.markov is None else binning.markov.markov,
     )
 
 
-def _binning(batch: Batch | None) -> tuple[str, ...]:
+def _binning(batch: Batch | None) -> BinningReport | None:
     """Report on the binning of a table that was read; with very many rows without the Markov check."""
     if batch is None or batch.recipe is None:
-        return ()
-    return tuple(binning_report(batch, permutations=200 if len(batch) <= MARKOV_ROWS else 0).lines())
+        return None
+    return binning_report(batch, permutations=200 if len(batch) <= MARKOV_ROWS else 0)
+
+
+def _not_markov(binning: BinningReport | None) -> list[str]:
+    """Point out states that are not Markov, unless that is a trifle found in very many rows."""
+    check = None if binning is None else binning.markov
+    if check is None or check.markov is not False or check.share < TRIFLE:
+        return []
+    return ["The states are not quite Markov, so that values and advice may be off: history matters beyond the state."]
 
 
 def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
@@ -232,11 +243,16 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
     ties = (np.atleast_3d(plan.tied.T).T[0].sum(axis=-1) > 1) & (first >= 0)
     if ties.any():
         alerts.append(f"In {int(ties.sum())} of {S} states the best actions are tied; the first of them is advised.")
-    if not case.data.known_rewards and case.data.alike:
+    if not case.data.known_rewards and case.data.alike and not _ends_matter(case):
         alerts.append("Every reward is the same, so no action can be better than another.")
     if isinstance(plan, Plan) and plan.outcome != "optimal":
         alerts.append(f"Planning {plan.outcome.removesuffix('; see bound')}. {_worth(plan)}")
     return alerts
+
+
+def _ends_matter(case: Case) -> bool:
+    """Whether rewards that are all the same still differ in value: where episodes end, there are fewer of them."""
+    return case.data.endings > 0 and bool(np.any(case.by_pair))
 
 
 def _worth(plan: Plan) -> str:

@@ -42,6 +42,7 @@ class Question(NamedTuple):
     plans: int = 0  # about so many plans are made
     sparse: bool = False  # whether sparse models are planned in without writing their rows out
     after: tuple[str, ...] = ()  # questions whose answers it looks at
+    asks: str = ""  # in words, for whoever wants to know what was checked; what is being done unless said
 
 
 def effort(learned: Learned) -> float:

@@ -359,6 +359,7 @@ ASKED = Question(
     "audit",
     lambda asking: audit(asking.learned, asking.planning_discount),
     doing="Auditing a planning discount",
+    asks="what a lower planning discount assumes",
     plans=9,
     sparse=True,
 )

@@ -319,4 +319,10 @@ def _ask(asking: Asking) -> Fragility:
     return fragility(learned, states=order[open_to[order]][:most].tolist(), cap=UP_TO, along=along)
 
 
-ASKED = Question("fragility", _ask, doing="Counting what would change the advice", plans=300)
+ASKED = Question(
+    "fragility",
+    _ask,
+    doing="Counting what would change the advice",
+    asks="how little would change the advice",
+    plans=300,
+)

@@ -293,4 +293,10 @@ def _ask(asking: Asking) -> OffPolicy:
     )
 
 
-ASKED = Question("off_policy", _ask, doing="Estimating values from the episodes alone", after=("posterior",))
+ASKED = Question(
+    "off_policy",
+    _ask,
+    doing="Estimating values from the episodes alone",
+    asks="whether the episodes themselves back the advice",
+    after=("posterior",),
+)

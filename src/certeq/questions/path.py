@@ -323,5 +323,6 @@ ASKED = Question(
     "path",
     lambda asking: path(asking.learned, "planning_discount", tolerance=ROUGHLY),
     doing="Following the advice along planning discounts",
+    asks="what lower planning discounts advise",
     plans=250,
 )

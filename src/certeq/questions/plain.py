@@ -8,4 +8,5 @@ ASKED = Question(
     "plain",
     lambda asking: asking.learned.case.under("none").advise().policy,
     doing="Planning without regularization",
+    asks="what is advised without regularization",
 )

@@ -341,4 +341,6 @@ def _ask(asking: Asking) -> Posterior:
     )
 
 
-ASKED = Question("posterior", _ask, doing="Drawing models from the posterior", after=("plain",))
+ASKED = Question(
+    "posterior", _ask, doing="Drawing models from the posterior", asks="how sure each action is", after=("plain",)
+)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import certeq
 from certeq.base.arrays import whole
 from certeq.base.display import harmless, number, several, shorten
+from certeq.questions.alerts import alerts, checked, unasked
 from certeq.questions.asking import ADVICE
 from certeq.questions.findings import Findings
 from certeq.report import comparing as comparison
@@ -78,7 +79,9 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     why_no_slider = embed.why_not(learned, limit)
     yield "lead", list(tell.lead(findings, teller.few))
     yield "tiles", list(tell.tiles(findings))
-    yield "alerts", _harmless((*summary.decisions, *summary.alerts))
+    yield "alerts", _harmless(alerts(findings))
+    yield "checked", checked(findings)
+    yield "unasked", {asks: harmless(why) for asks, why in unasked(findings).items()}
     yield "summary", summary
     yield "notes", _notes(findings)
     yield "limit", limit

@@ -54,7 +54,11 @@ def test_known_rewards_take_the_place_of_rewards_that_were_not_counted(parquet):
 
 
 def test_rewards_that_are_all_the_same_are_pointed_out(parquet):
-    tallied = count(parquet(rows().with_columns(reward=pl.lit(2.0))), **ROLES)
+    frame = rows().with_columns(reward=pl.lit(2.0))
+    tallied = count(parquet(frame), **ROLES)
+    assert tallied.endings  # where there are fewer decisions, 2 for each is less
+    assert not any("Every reward is the same" in alert for alert in learn(tallied).summary.alerts)
+    tallied = count(parquet(frame.with_columns(reward=pl.lit(0.0)), "zero.parquet"), **ROLES)
     assert any("Every reward is the same" in alert for alert in learn(tallied).summary.alerts)
 
 

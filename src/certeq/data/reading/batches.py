@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from certeq.base.errors import InputError, nearest
 from certeq.data.batch import ENDED, Batch
 from certeq.data.reading.endings import check_kept
 from certeq.data.reading.frames import Table
+from certeq.data.reading.leaks import leaking, words
 from certeq.data.reading.roles import Roles
 from certeq.data.reading.rows import LAST, Links, explicit, long
 from certeq.data.recipes import MAX_STATES, Bins, Recipe, fit_encode
@@ -56,6 +58,10 @@ def make_batch(
         rng=rng,
         rows=rows[links.row],
     )
+    leaks = _leaks(columns, roles, links, how)
+    if leaks:
+        roles = roles.without(leaks)
+        links = replace(links, states={name: links.states[name] for name in roles.state})
     told = {name: way for name, way in how.items() if name in links.states}
     recipe, state, next_state = _states(links, told, size, max_states, rng)
     blank = table.n_rows - len(rows)
@@ -75,7 +81,7 @@ def make_batch(
         dropped=({BLANK: blank} if blank else {}) | dict(links.dropped),
         goal=roles.goal,
         ends=links.ends,
-        decisions=links.decisions,
+        decisions=(*links.decisions, *words(leaks)),
         notes=(*table.notes, *roles.notes, *links.notes, *_cut(recipe, links.states, told)),
         n_rows_read=table.n_rows,
         fingerprint=table.fingerprint,
@@ -108,6 +114,14 @@ def _link(table: Table, roles: Roles, request: Request) -> tuple[dict[str, Colum
     if not len(links.row):
         raise _nothing(links, roles, table)
     return columns, rows, links
+
+
+def _leaks(columns: Mapping[str, Column], roles: Roles, links: Links, how: Mapping[str, Any]) -> dict[str, str]:
+    """Columns of the state that nobody named, and that are known only afterwards."""
+    if not roles.rest or links.group is None or links.last is None:
+        return {}
+    reward = None if roles.reward is None else columns[roles.reward].numbers()
+    return leaking(columns, [name for name in roles.state if name not in how], links.group, links.last, reward)
 
 
 def _states(

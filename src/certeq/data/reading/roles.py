@@ -57,7 +57,23 @@ class Roles:
     ends: str | None = None  # says at the last row of an episode whether it was over there
     minimize: bool = False  # whether less of the reward is better
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # done, ... -> words that mark it, if not yes
+    rest: bool = False  # whether the state is all that was left, since nobody said what it is
     notes: tuple[str, ...] = ()
+
+    def without(self, names: Iterable[str]) -> Roles:
+        """The same roles without some columns of the state, of which there must be others."""
+        state = tuple(name for name in self.state if name not in names)
+        if not state:
+            raise InputError(
+                f"Of the columns that are left for the state, {_some(self.state)}, all are known only afterwards. Name "
+                "those that make the state with state= (--state)."
+            )
+        gone = tuple(f"{name!r} may also be" for name in names)
+        said = [note.partition(" as the state") for note in self.notes if not note.startswith(gone)]
+        read = f"I read {_some([repr(name) for name in state])}"
+        return replace(
+            self, state=state, notes=tuple(f"{read if mark else head}{mark}{tail}" for head, mark, tail in said)
+        )
 
     @property
     def goal(self) -> str:
@@ -122,6 +138,7 @@ def find_roles(
     return replace(
         found,
         minimize=bool(minimize),
+        rest=known.get("state") is None and "state" not in guessed and not following,
         values={role: words for role, (_, words) in values.items()},
         notes=(*_aloud(found, unsaid, guessed), *notes, *_unused(names, found)),
     )

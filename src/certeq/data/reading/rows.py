@@ -33,6 +33,8 @@ class Links:
     episode: Integers | None = None  # (k,)
     time: Integers | None = None  # (k,), how many rows of the episode came before
     dropped: Mapping[str, int] = field(default_factory=dict)
+    group: Integers | None = None  # episode of each row that is not blank, in the long layout
+    last: Booleans | None = None  # whether each is the last one of its episode
     ends: str | None = None  # how last rows without marks were read
     decisions: tuple[str, ...] = ()  # what was decided unasked and changes the advice, in words
     notes: tuple[str, ...] = ()
@@ -124,6 +126,8 @@ def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str,
         episode=episode[kept],
         time=_positions(episode)[kept],
         dropped=_counted({NO_ACTION: ~acts, LAST: acts & ~ended & ~follows, BEFORE_GAP: acts & ~ended & follows & far}),
+        group=_back(order, episode),
+        last=_back(order, ~follows),
         ends=read,
         decisions=decisions,
         notes=tuple(notes),
@@ -272,6 +276,13 @@ def _positions(episode: Integers) -> Integers:
     """Number of each row within its episode, from 0, for rows that stand together by episode."""
     begins = np.flatnonzero(np.append(True, episode[1:] != episode[:-1]))
     return np.arange(len(episode)) - np.repeat(begins, np.diff(np.append(begins, len(episode))))
+
+
+def _back(order: Integers, values: Any) -> Any:
+    """Values of sorted rows in the order in which the rows stand."""
+    back = np.empty_like(values)
+    back[order] = values
+    return back
 
 
 def _counted(reasons: Mapping[str, Booleans]) -> dict[str, int]:

@@ -1,0 +1,76 @@
+"""Columns that tell afterwards what nobody knew before: an outcome, a total, a length of stay. They are no state.
+
+Only columns that nobody named are judged: the state is then made of what is left, and among that is often how it ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from certeq.base.arrays import Booleans, Floats, Integers
+from certeq.data.recipes.columns import Column
+
+FEW = 5  # episodes: fewer do not tell a habit from chance
+FATES = """outcome outcomes died death dead deceased survived survival alive mortality discharge discharged disposition
+    fate result label target los readmission readmitted relapse relapsed churn churned converted success failure failed
+    final end total"""
+
+
+def leaking(
+    columns: Mapping[str, Column], names: Sequence[str], group: Integers, last: Booleans, reward: Floats | None
+) -> dict[str, str]:
+    """Which of some columns are known only afterwards, and why one thinks so, by name.
+
+    ``group`` is the episode of each row, 0, 1, ..., and ``last`` says which row is the last one of its episode.
+    """
+    if last.sum() < FEW or last.all():
+        return {}
+    size = np.bincount(group)
+    totals = {"the length of its episode": size.astype(np.float64)}
+    if reward is not None and np.isfinite(reward).all():
+        totals["the sum of its episode's rewards"] = np.bincount(group, reward)
+    found = {name: _why(name, columns[name], group, last, totals) for name in names}
+    return {name: why for name, why in found.items() if why}
+
+
+def _why(name: str, column: Column, group: Integers, last: Booleans, totals: Mapping[str, Floats]) -> str:
+    there, codes = ~column.missing, column.distinct.codes
+    if not there.any():
+        return ""
+    if not there[~last].any():
+        return "it is filled in only on last rows"
+    before, at_end = codes[there & ~last], codes[there & last]
+    if (before == before[0]).all() and (at_end != before[0]).sum() > 1:
+        return "it says the same in all rows but last ones"
+    if not _constant(codes, group):
+        return ""
+    numbers = column.numbers()
+    for what, total in totals.items():
+        if np.ptp(total) > 0 and np.allclose(numbers, total[group], rtol=1e-6, atol=0):
+            return f"it is {what}"
+    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
+    if {*words} & {*FATES.split()}:
+        return "its name is that of an outcome, and it says the same throughout each episode"
+    return ""
+
+
+def _constant(codes: Integers, group: Integers) -> bool:
+    """Whether a column says one thing in each episode, and not the same in all."""
+    one = np.empty(int(group.max()) + 1, dtype=np.int64)
+    one[group] = codes
+    return bool((one[group] == codes).all() and (one != one[0]).any())
+
+
+def words(leaks: Mapping[str, str]) -> tuple[str, ...]:
+    """What was left out and why, and what to say if it should not be."""
+    if not leaks:
+        return ()
+    listed = "; ".join(f"{name!r}, since {why}" for name, why in leaks.items())
+    name = next(iter(leaks))
+    return (
+        f"Left out of the state, as known only afterwards: {listed}. To use it, name all columns of the state "
+        f"(--state); if it tells which episodes were over, say so (--done {name}=VALUE or --ends {name}).",
+    )

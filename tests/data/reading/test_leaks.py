@@ -1,0 +1,62 @@
+"""What is known only afterwards is no state, unless somebody names it."""
+
+import numpy as np
+import pytest
+
+from certeq.base.errors import InputError
+from certeq.data.reading import read
+
+E, LENGTH = 12, np.array([3, 4, 5] * 4)
+GROUP = np.repeat(np.arange(E), LENGTH)
+LAST = np.append(GROUP[1:] != GROUP[:-1], True)
+RANDOM = np.random.default_rng(0)
+REWARD = RANDOM.normal(size=len(GROUP)).round(3)
+ROWS = {
+    "patient": GROUP,
+    "time": np.arange(len(GROUP)),
+    "pressure": RANDOM.choice(["low", "high"], len(GROUP)).tolist(),
+    "sex": np.array(["f", "m"])[GROUP % 2].tolist(),
+    "action": RANDOM.choice(["x", "y"], len(GROUP)).tolist(),
+    "reward": REWARD,
+}
+LEAKS = {
+    "status": (
+        [("gone" if g % 2 else "home") if end else None for g, end in zip(GROUP, LAST, strict=True)],
+        "filled in only",
+    ),
+    "transferred": ((LAST & (GROUP % 3 == 0)).astype(int), "the same in all rows but last ones"),
+    "stay": (LENGTH[GROUP], "the length of its episode"),
+    "worth": (np.bincount(GROUP, REWARD)[GROUP], "the sum of its episode's rewards"),
+    "final_outcome": (np.array(["good", "bad", "fair"])[GROUP % 3].tolist(), "its name is that of an outcome"),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_a_column_that_tells_afterwards_is_named_and_left_out(name):
+    values, why = LEAKS[name]
+    batch = read(ROWS | {name: values}, ends="never")
+    assert batch.recipe.column_names == ("pressure", "sex")
+    (said,) = batch.decisions
+    assert said.startswith("Left out of the state, as known only afterwards")
+    assert f"'{name}', since" in said
+    assert why in said
+    assert any(note.startswith("I read 'pressure', 'sex' as the state") for note in batch.notes)
+
+
+@pytest.mark.parametrize("name", [name for name in LEAKS if name != "status"])
+def test_it_is_used_if_somebody_asks_for_it(name):
+    rows = ROWS | {name: LEAKS[name][0]}
+    assert read(rows, ends="never", state=["pressure", name]).recipe.column_names == ("pressure", name)
+    assert name in read(rows, ends="never", bins={name: "labels"}).recipe.column_names
+
+
+def test_what_is_known_from_the_start_stays():
+    batch = read(ROWS | {"age": 40 + GROUP}, ends="never")
+    assert batch.decisions == ()
+    assert batch.recipe.column_names == ("pressure", "sex", "age")
+
+
+def test_if_nothing_is_left_it_is_asked_for():
+    rows = {name: values for name, values in ROWS.items() if name not in ("pressure", "sex")}
+    with pytest.raises(InputError, match=r"all are known only afterwards.*--state"):
+        read(rows | {"stay": LENGTH[GROUP]}, ends="never")

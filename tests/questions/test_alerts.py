@@ -1,0 +1,71 @@
+"""Alerts come from all that was found; what was not asked is open; the box says what was checked."""
+
+import numpy as np
+import pytest
+
+import certeq
+from certeq.questions.alerts import MARKOV, alerts, checked, unasked
+from certeq.questions.examine import all_questions, examine
+from certeq.report.learned_page import render
+
+CALM = "calls for a warning"
+
+
+def coin(n=400, seed=0, gain=0.0):
+    """One state, two actions that earn the same but for a gain; every episode ends at once."""
+    random = np.random.default_rng(seed)
+    action = random.integers(0, 2, n)
+    reward = random.normal(size=n) + gain * action
+    zeros = np.zeros(n, dtype=int)
+    return certeq.Batch(zeros, action, zeros - 1, 1, 2, reward=reward, episode=np.arange(n), time=zeros)
+
+
+def test_no_clear_action_is_an_alert():
+    found = examine(certeq.learn(coin()), draws=200)
+    assert any("One action is clearly best in none of 1 state with a choice" in alert for alert in alerts(found))
+    assert CALM not in render(found)
+
+
+def test_a_clear_case_has_no_alert_and_says_what_was_checked_and_what_was_not():
+    found = examine(certeq.learn(coin(gain=3.0)), draws=200)
+    assert alerts(found) == []
+    assert "how sure each action is" in checked(found)
+    assert set(unasked(found)) == {MARKOV}  # the rows never were a table with states to check
+    page = render(found)
+    assert "Not checked, and so still open" in page
+    assert CALM not in page
+
+
+@pytest.mark.parametrize("name", ["posterior", "off_policy", "collect"])
+def test_what_was_not_asked_is_open_and_not_clear(name):
+    found = examine(certeq.learn(coin(gain=3.0)), draws=0)
+    assert all_questions()["posterior"].asks in unasked(found)
+    assert all_questions()[name].asks in {**unasked(found), **dict.fromkeys(checked(found))}
+    assert CALM not in render(found)
+    assert "No draws from the posterior were asked for." in render(found)
+
+
+def test_few_effective_episodes_are_an_alert():
+    random = np.random.default_rng(1)
+    n = 60
+    action = (random.random(n) < 0.05).astype(int)  # the better action was almost never taken
+    zeros = np.zeros(n, dtype=int)
+    rows = certeq.Batch(zeros, action, zeros - 1, 1, 2, reward=5.0 * action, episode=np.arange(n), time=zeros)
+    found = examine(certeq.learn(rows), draws=100)
+    assert found.off_policy.effective_size < 10
+    assert any("The episodes themselves do not back the advice" in alert for alert in alerts(found))
+
+
+def test_states_that_are_not_markov_are_an_alert():
+    random = np.random.default_rng(2)
+    x = np.zeros(2001, dtype=int)
+    for t in range(2, 2001):  # where one goes depends on where one was before
+        x[t] = x[t - 2] if random.random() < 0.9 else random.integers(0, 3)
+    rows = {"episode": np.ones(2001, int), "time": np.arange(2001), "state": x, "action": random.integers(0, 2, 2001)}
+    learned = certeq.learn(certeq.read(rows | {"reward": random.normal(size=2001)}, ends="never"))
+    assert learned.summary.markov is False
+    assert any("not quite Markov" in alert for alert in learned.summary.alerts)
+
+
+def test_every_question_says_what_it_asks():
+    assert all(question.asks for question in all_questions().values())
