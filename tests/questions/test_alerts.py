@@ -13,9 +13,8 @@ CALM = "calls for a warning"
 
 def coin(n=400, seed=0, gain=0.0):
     """One state, two actions that earn the same but for a gain; every episode ends at once."""
-    random = np.random.default_rng(seed)
-    action = random.integers(0, 2, n)
-    reward = random.normal(size=n) + gain * action
+    action = np.tile([0, 1], n // 2)
+    reward = np.repeat(np.random.default_rng(seed).normal(size=n // 2), 2) + gain * action
     zeros = np.zeros(n, dtype=int)
     return certeq.Batch(zeros, action, zeros - 1, 1, 2, reward=reward, episode=np.arange(n), time=zeros)
 

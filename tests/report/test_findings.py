@@ -49,11 +49,11 @@ def test_a_new_section_is_a_question_and_a_block(monkeypatch, walk):
     all_questions.cache_clear()
     try:
         found = examine(certeq.learn(walk), draws=0)
+        told = dict(learned_page._context(found, 0))["told"]
     finally:
         all_questions.cache_clear()
     assert found.busiest == (2,)
     block = "{% for line in told.busiest %}<p>{{ line }}</p>{% endfor %}"
-    told = dict(learned_page._context(found, 0))["told"]
     assert jinja2.Template(block).render(told=told) == "<p>Most decisions were made in state 2.</p>"
 
 

@@ -25,7 +25,7 @@ LEAKS = {
         "filled in only",
     ),
     "transferred": ((LAST & (GROUP % 3 == 0)).astype(int), "the same in all rows but last ones"),
-    "stay": (LENGTH[GROUP], "the length of its episode"),
+    "duration": (LENGTH[GROUP], "the length of its episode"),
     "worth": (np.bincount(GROUP, REWARD)[GROUP], "the sum of its episode's rewards"),
     "final_outcome": (np.array(["good", "bad", "fair"])[GROUP % 3].tolist(), "its name is that of an outcome"),
 }
@@ -59,4 +59,4 @@ def test_what_is_known_from_the_start_stays():
 def test_if_nothing_is_left_it_is_asked_for():
     rows = {name: values for name, values in ROWS.items() if name not in ("pressure", "sex")}
     with pytest.raises(InputError, match=r"all are known only afterwards.*--state"):
-        read(rows | {"stay": LENGTH[GROUP]}, ends="never")
+        read(rows | {"duration": LENGTH[GROUP]}, ends="never")

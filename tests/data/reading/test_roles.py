@@ -51,7 +51,7 @@ def roles(names, layout="auto", **told):
 def test_common_spellings_are_understood(names, expected):
     found = roles(names)
     assert found.notes
-    assert Roles(**{**vars(found), "notes": ()}) == expected
+    assert Roles(**{**vars(found), "notes": (), "rest": False}) == expected
 
 
 def test_every_guess_is_said_aloud_and_so_is_what_is_not_used():

@@ -67,6 +67,7 @@ def lost(reward: Floats, kept: Booleans) -> float:
     A few rows that are left out prove nothing, unless all that remain are the same.
     """
     there = np.isfinite(reward)
+    reward = reward / (np.abs(reward[there]).max(initial=0.0) or 1.0)  # else the squares of large ones overflow
     spread, remains = (float(np.var(part)) if len(part) else 0.0 for part in (reward[there], reward[there & kept]))
     out = int((there & ~kept).sum())
     return 1 - remains / spread if spread > 0 and (out >= FEW or (out > 1 and remains == 0)) else 0.0

@@ -28,10 +28,9 @@ def leaking(
     """
     if last.sum() < FEW or last.all():
         return {}
-    size = np.bincount(group)
-    totals = {"the length of its episode": size.astype(np.float64)}
+    totals: dict[str, Floats] = {"the length of its episode": np.bincount(group).astype(np.float64)}
     if reward is not None and np.isfinite(reward).all():
-        totals["the sum of its episode's rewards"] = np.bincount(group, reward)
+        totals["the sum of its episode's rewards"] = np.bincount(group, reward).astype(np.float64)
     found = {name: _why(name, columns[name], group, last, totals) for name in names}
     return {name: why for name, why in found.items() if why}
 
