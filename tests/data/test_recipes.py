@@ -64,15 +64,13 @@ def test_numbers_with_many_values_are_cut_at_their_quantiles():
     [
         (12, 1, int, True, True),
         (12, 1, float, False, True),
-        (13, 4, int, True, False),
-        (13, 5, int, True, True),
+        (13, 4, int, False, False),
+        (13, 5, int, False, True),
         (20, 5, int, False, True),
-        (20, 5, float, True, True),
         (21, 100, int, False, False),
-        (21, 100, float, True, False),
-        (50, 4, int, True, False),
-        (50, 5, int, True, True),
-        (51, 100, int, True, False),
+        (21, 100, float, True, True),
+        (500, 1, int, True, False),
+        (500, 2, int, True, True),
     ],
 )
 def test_whole_numbers_are_labels_where_they_are_few_for_their_rows(different, rows_each, kind, alone, labels):
@@ -80,6 +78,17 @@ def test_whole_numbers_are_labels_where_they_are_few_for_their_rows(different, r
     table |= {} if alone else {"y": ["same"] * different * rows_each}
     assert isinstance(fit(table).axes[0], Labels if labels else Bins)
     assert isinstance(fit(table, {"x": "labels"}).axes[0], Labels)
+
+
+def test_whole_numbers_that_name_states_are_labels_unless_asked():
+    numbers, other = np.arange(716), np.linspace(0, 1, 716)
+    assert fit({"ward": np.tile(numbers, 2)}).axes[0].size == 716
+    assert fit({"ward": numbers}).axes[0].size == 4  # if none comes again, they name nothing
+    assert fit({"State": numbers, "x": other}).axes[0].size == 716
+    assert fit({"ward": numbers, "x": other}).axes[0].size == 4
+    assert fit({"state": numbers}, bins=5).axes[0].size == 5
+    assert fit({"state": numbers}, {"state": "quantile:3"}).axes[0].size == 3
+    assert fit({"state": other}).axes[0].size == 4  # these are amounts
 
 
 def test_equal_quantiles_merge_and_a_common_smallest_value_gets_its_own_cell():

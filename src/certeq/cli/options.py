@@ -19,6 +19,7 @@ from certeq.base.display import harmless as harmless
 from certeq.base.errors import InputError
 from certeq.base.fields import Told, check_all, default_of, said, told
 from certeq.base.limits import most, way_out
+from certeq.data.request import OTHERS
 
 LONGEST = 3000  # characters of a message
 OUTPUT, LARGE = "Output", "Large data"
@@ -196,15 +197,24 @@ def pair(text: str, option: str, form: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def bins(said: list[str] | None) -> dict[str, str] | int | None:
-    """How columns become states: one number for all, or COLUMN=HOW for some."""
+def bins(said: list[str] | None) -> dict[str, Any] | int | None:
+    """How columns become states: one number for all, COLUMN=HOW for some, or both."""
     words = said or []
-    if not words:
-        return None
-    if len(words) == 1 and words[0].isdecimal() and len(words[0]) < 20:
-        return int(words[0])
+    numbers = [int(word) for word in words if word.isdecimal() and len(word) < 20]
     form = "a number, or COLUMN=quantile:4, =edges:1,5, =kmeans:9 or =labels"
-    return dict(pair(text, "--bins", form) for text in words)
+    single = dict(pair(text, "--bins", form) for text in words if not (text.isdecimal() and len(text) < 20))
+    if len(numbers) > 1:
+        raise InputError(f"--bins takes one number, for all columns; got {numbers[0]} and {numbers[1]}.")
+    if not single:
+        return numbers[0] if numbers else None
+    return {OTHERS: numbers[0], **single} if numbers else single
+
+
+def missing(said: list[str] | None) -> dict[str, str] | None:
+    """What to do about missing values: a word for all columns, COLUMN=WORD for some, or both."""
+    form = "error, category or last, or COLUMN=category"
+    words = [text if "=" in text else f"{OTHERS}={text}" for text in said or ()]
+    return dict(pair(text, "--missing", form) for text in words) or None
 
 
 def settings(said: Iterable[str] | None) -> dict[str, Any]:
@@ -217,6 +227,7 @@ KINDS: dict[str, tuple[Any, Callable[[Any], Any]]] = {  # kind of a field -> typ
     "column": (str | None, lambda name: name),
     "columns": (str | None, names),
     "bins": (list[str] | None, bins),
+    "missing": (list[str] | None, missing),
     "settings": (list[str] | None, settings),
 }
 METAVARS = {"column": "COLUMN", "columns": "COLUMNS", "bins": "HOW", "int": "NUMBER", "float": "NUMBER", "Path": "PATH"}

@@ -33,7 +33,7 @@ RowsOrCounts = Annotated[
     ),
 ]
 COUNTS = ".npz"
-ONE_BY_ONE = ("episode", "time", "gaps", "layout", "ends")  # what only rows in the order of their episodes need
+ONE_BY_ONE = ("episode", "time", "gaps", "layout", "ends", "missing")  # what only rows that are read together need
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ imported, so that ``--help`` is quick.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from certeq.base.errors import InputError
+from certeq.base.errors import InputError, unknown
 from certeq.base.fields import check_all, said, told
 
 COLUMNS, STATES = "Your columns", "States"
@@ -17,6 +18,16 @@ ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "
 LAYOUTS = ("auto", "explicit", "long")
 GAPS = ("error", "allow", "cut")
 ENDS = ("always", "never")
+MISSING = ("error", "category", "last")
+OTHERS = "*"  # stands for all columns that are not named, where something is said column by column
+
+
+def _ways(given: Any) -> Any:
+    """Check what is to be done about missing values."""
+    for way in given.values() if isinstance(given, Mapping) else (given,):
+        if way is not None and way not in MISSING:
+            raise unknown("way to treat missing values", way, MISSING)
+    return given
 
 
 @dataclass(frozen=True)
@@ -77,10 +88,19 @@ class Request:
     )
     bins: Any = said(
         None,
-        "How columns become states: a number of quantile bins for all, or COLUMN=quantile:4, =edges:1,5, =kmeans:9 "
-        "or =labels.",
+        "How columns become states: a number of quantile bins for all, and for single ones COLUMN=quantile:4, "
+        "=edges:1,5, =kmeans:9 or =labels.",
         panel=STATES,
         kind="bins",
+    )
+    missing: Any = said(
+        None,
+        "What to do where a value of the state is missing: refuse the rows (error), make missing a cell of its own "
+        "(category), or take the last value of the episode; for all columns, or COLUMN=last.",
+        panel=STATES,
+        kind="missing",
+        metavar="[error|category|last]",
+        check=lambda name, given: _ways(given),
     )
     max_states: int | None = said(
         None,
@@ -109,6 +129,12 @@ class Request:
     def smaller(self) -> bool | None:
         """Whether less of the reward is better; None where nothing was said."""
         return True if self.cost is not None else self.minimize
+
+    def by_column(self, name: str) -> tuple[Any, dict[str, Any]]:
+        """What a field says of all columns, None where nothing; and what it says of single ones."""
+        given = getattr(self, name)
+        single = dict(given) if isinstance(given, Mapping) else {OTHERS: given}
+        return single.pop(OTHERS, None), single
 
     def changes(self) -> dict[str, Any]:
         """What was said, without what is as it would be unsaid."""

@@ -22,7 +22,7 @@ from certeq.data.counting.pieces import MAX_STATES, Layout, check_states, count_
 from certeq.data.counting.tallied import Tallied, finish
 from certeq.data.reading.roles import SPELLINGS, Roles, find_roles, plain
 from certeq.data.recipes.fitting import Binning, parse
-from certeq.data.request import Request
+from certeq.data.request import OTHERS, Request
 
 WRITE_IT = (
     "Where the next state stands in the next row, write it into each row first: in polars, for example, "
@@ -129,7 +129,7 @@ def plan(found: Sequence[File], asked: Request, bins: Mapping[str, Any] | int, m
 
 
 def _choices(bins: Mapping[str, Any] | int, roles: Roles) -> dict[str, Binning]:
-    if not isinstance(bins, Mapping):
+    if not isinstance(bins, Mapping) or OTHERS in bins:
         raise InputError("Counting cannot cut all columns alike; say bins for a column: {'age': 'edges:40,55'}.")
     names = (*roles.state, *roles.action)
     choices = {name: parse(name, way) for name, way in bins.items()}

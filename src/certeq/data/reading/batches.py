@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers, Rng, first
+from certeq.base.display import several
 from certeq.base.errors import InputError, nearest
 from certeq.data.batch import ENDED, Batch
+from certeq.data.reading.blanks import PADDING, carry, unpad, ways
 from certeq.data.reading.endings import check_kept
 from certeq.data.reading.frames import Table
 from certeq.data.reading.leaks import leaking, words
 from certeq.data.reading.roles import Roles
 from certeq.data.reading.rows import LAST, Links, explicit, long
-from certeq.data.recipes import MAX_STATES, Bins, Recipe, fit_encode
+from certeq.data.recipes import MAX_STATES, Bins, OrMissing, Recipe, fit_encode
 from certeq.data.recipes.columns import Column, is_whole
-from certeq.data.recipes.fitting import place, refuse_mixed, say_bins
+from certeq.data.recipes.fitting import LIKELY_LABELS, place, refuse_mixed, say_bins
 from certeq.data.request import ENDS, Request
 
 FLOAT_ACTIONS = 20  # more different fractions than this are amounts, not actions
@@ -36,10 +37,11 @@ def make_batch(
     rng: Rng = 0,
 ) -> Batch:
     """Link the rows of a table, turn its columns into states and actions, and put all in a batch."""
-    bins, max_states = request.bins, MAX_STATES if request.max_states is None else request.max_states
-    how, size = ({}, bins) if isinstance(bins, int) else (dict(bins or {}), 4)
+    max_states = MAX_STATES if request.max_states is None else request.max_states
+    size, how = request.by_column("bins")
     _known(how, roles)
     columns, rows, links = _link(table, roles, request)
+    absent = {name for name, way in ways(request, roles).items() if way != "error"}
     reward = None
     if roles.reward is not None:
         reward = finite_rewards(columns[roles.reward], roles.reward, links.row, rows)
@@ -63,8 +65,8 @@ def make_batch(
         roles = roles.without(leaks)
         links = replace(links, states={name: links.states[name] for name in roles.state})
     told = {name: way for name, way in how.items() if name in links.states}
-    recipe, state, next_state = _states(links, told, size, max_states, rng)
-    blank = table.n_rows - len(rows)
+    recipe, state, next_state = _states(links, told, size, max_states, absent, rng)
+    blank = table.n_rows - len(rows) - links.dropped.get(PADDING, 0)
     return Batch(
         state,
         action,
@@ -82,7 +84,7 @@ def make_batch(
         goal=roles.goal,
         ends=links.ends,
         decisions=(*links.decisions, *words(leaks)),
-        notes=(*table.notes, *roles.notes, *links.notes, *_cut(recipe, links.states, told)),
+        notes=(*table.notes, *roles.notes, *links.notes, *_told(recipe, links.states, told)),
         n_rows_read=table.n_rows,
         fingerprint=table.fingerprint,
     )
@@ -107,13 +109,28 @@ def _link(table: Table, roles: Roles, request: Request) -> tuple[dict[str, Colum
     """Columns of the rows that are not blank, the numbers of those rows, and what follows what."""
     with ThreadPoolExecutor() as pool:  # polars and NumPy work outside Python's lock
         read = dict(zip(roles.columns, pool.map(table.__getitem__, roles.columns), strict=True))
-    columns, rows = _filled(read, table.n_rows)
+    columns, every = _filled(read, table.n_rows)
+    columns, rows, decisions = unpad(columns, roles, every, request.by_column("bins")[1])
+    how = ways(request, roles)
+    columns, notes = carry(columns, roles, rows, how)
     ends = request.ends if request.ends in ENDS else None
-    link = explicit if roles.next_state else partial(long, gaps=request.gaps)
-    links = link(columns, roles, rows, ends=ends)
+    if roles.next_state:
+        links = explicit(columns, roles, rows, ends, [name for name, way in how.items() if way != "error"])
+    else:
+        links = long(columns, roles, rows, request.gaps, ends)
     if not len(links.row):
         raise _nothing(links, roles, table)
-    return columns, rows, links
+    padding = {PADDING: len(every) - len(rows)} if len(rows) < len(every) else {}
+    return (
+        columns,
+        rows,
+        replace(
+            links,
+            dropped=padding | dict(links.dropped),
+            decisions=(*decisions, *links.decisions),
+            notes=(*links.notes, *notes),
+        ),
+    )
 
 
 def _leaks(columns: Mapping[str, Column], roles: Roles, links: Links, how: Mapping[str, Any]) -> dict[str, str]:
@@ -125,7 +142,7 @@ def _leaks(columns: Mapping[str, Column], roles: Roles, links: Links, how: Mappi
 
 
 def _states(
-    links: Links, how: Mapping[str, Any], bins: int, max_states: int, rng: Rng
+    links: Links, how: Mapping[str, Any], bins: int | None, max_states: int, absent: Collection[str], rng: Rng
 ) -> tuple[Recipe, Integers, Integers]:
     """Fit the recipe to the entries that are a state or a next state; number the states of both."""
     goes_on = links.then != ENDED
@@ -135,7 +152,7 @@ def _states(
     everything = bool(used.all())
     states = links.states if everything else {name: column.take(used) for name, column in links.states.items()}
     rows = links.entry_row if everything else links.entry_row[used]
-    recipe, codes = fit_encode(states, how, bins=bins, max_states=max_states, rng=rng, rows=rows)
+    recipe, codes = fit_encode(states, how, bins=bins, max_states=max_states, absent=absent, rng=rng, rows=rows)
     if not everything:
         number = np.cumsum(used) - 1
         return recipe, codes[number[links.now]], np.where(goes_on, codes[number[links.then]], ENDED)
@@ -146,14 +163,20 @@ def _states(
     )
 
 
-def _cut(recipe: Recipe, states: Mapping[str, Column], told: Mapping[str, Any]) -> list[str]:
-    """Say which whole numbers were cut unasked, since they might have been labels."""
-    return [
-        f"I cut {axis.column!r} at its quantiles into {axis.size} bin{'s' * (axis.size > 1)}; say "
-        f"{say_bins(axis.column, 'labels')} to keep every value."
-        for axis in recipe.axes
-        if isinstance(axis, Bins) and axis.column not in told and is_whole(states[axis.column])
-    ]
+def _told(recipe: Recipe, states: Mapping[str, Column], told: Mapping[str, Any]) -> Iterator[str]:
+    """Say which whole numbers were cut unasked, since they might be labels, and which many were not."""
+    for axis in recipe.axes:
+        name = axis.columns[0]
+        if name in told or not is_whole(states[name]):
+            continue
+        if isinstance(axis.present if isinstance(axis, OrMissing) else axis, Bins):
+            size = several(axis.size, "bin")
+            yield f"I cut {name!r} at its quantiles into {size}; say {say_bins(name, 'labels')} to keep every value."
+        elif axis.size > LIKELY_LABELS:
+            yield (
+                f"I took each of the {axis.size:,} whole numbers in {name!r} for a state of its own; say "
+                f"{say_bins(name, 'quantile:4')} if they are amounts."
+            )
 
 
 def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], Integers]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,12 +40,21 @@ class Links:
     notes: tuple[str, ...] = ()
 
 
-def explicit(columns: Mapping[str, Column], roles: Roles, rows: Integers, ends: str | None = None) -> Links:
-    """Each row holds its own next state."""
+def explicit(
+    columns: Mapping[str, Column],
+    roles: Roles,
+    rows: Integers,
+    ends: str | None = None,
+    may_miss: Collection[str] = (),
+) -> Links:
+    """Each row holds its own next state; columns of the state that may miss values do not make it blank by that."""
     n = len(rows)
     done, cut, told = (flag(columns, roles, role, rows) for role in MARKS)
     acts = _acts(columns, roles)
-    blank = np.logical_or.reduce([columns[name].missing for name in roles.next_state])
+    pairs = list(zip(roles.state, roles.next_state, strict=True))
+    gone = {name: columns[after].missing for name, after in pairs}
+    blank = np.logical_and.reduce([*gone.values()])
+    blank = np.logical_or.reduce([blank, *(gone[name] for name in gone if name not in may_miss)])
     if ends is not None or roles.ends is not None:
         done = done | (blank & ~cut & (told | (ends == "always")))
         cut = cut | (blank & ~done)
@@ -59,7 +68,6 @@ def explicit(columns: Mapping[str, Column], roles: Roles, rows: Integers, ends: 
         position = np.empty(n, dtype=np.int64)
         position[order] = _positions(episode[order])
     kept = order[(acts & (done | ~blank))[order]]
-    pairs = zip(roles.state, roles.next_state, strict=True)
     return Links(
         states={name: pool(columns[name], columns[after].without(done)) for name, after in pairs},
         entry_row=np.concatenate([rows, rows]),
@@ -89,24 +97,11 @@ def no_next_state(columns: Mapping[str, Column], roles: Roles, rows: Integers, r
 def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str, ends: str | None = None) -> Links:
     """The next state of a row is the state of the next row of its episode, in order of time."""
     done, cut, told = (flag(columns, roles, role, rows) for role in MARKS)
-    acts = _acts(columns, roles)
-    notes = []
-    if roles.episode is not None:
-        episode = _episodes(columns[roles.episode], roles.episode, rows)
-    elif (done | cut)[:-1].any():
-        episode = _between(done | cut, acts)
-        notes.append("There is no episode column: a new episode begins after each row that is marked as an end.")
-    else:
-        episode = np.zeros(len(rows), dtype=np.int64)
-        notes.append("There is no episode column: all rows are one episode.")
-    clock = _clock(columns[roles.time], roles.time, rows) if roles.time else None
-    if clock is None:
-        notes.append("There is no time column: the rows of an episode are taken in the order in which they stand.")
-    order = _order(episode, clock)
-    episode, done, cut, acts = episode[order], done[order], cut[order], acts[order]
+    order, episode, clock, notes = sequence(columns, roles, rows)
+    done, cut, acts = done[order], cut[order], _acts(columns, roles)[order]
     follows = np.append(episode[1:] == episode[:-1], False)  # whether the next row belongs to the same episode
     teller = _Whereabouts(columns, roles, rows, order)
-    far = np.zeros(len(rows), dtype=bool) if clock is None else _gaps(clock[order], follows, gaps, teller)
+    far = np.zeros(len(rows), dtype=bool) if clock is None else _gaps(clock, follows, gaps, teller)
     final = np.append(~acts[1:] & ~follows[1:], False) & follows  # the next row only tells where the episode ended up
     for mark, role in ((done, "done"), (cut, "truncated")):
         on = mark & follows & ~final
@@ -130,8 +125,35 @@ def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str,
         last=_back(order, ~follows),
         ends=read,
         decisions=decisions,
-        notes=tuple(notes),
+        notes=notes,
     )
+
+
+class Sequence(NamedTuple):
+    """The rows of a table by episode and time."""
+
+    order: Integers  # (n,), rows as they follow one another
+    episode: Integers  # (n,), of each, in that order: 0, 1, ...
+    clock: Any | None  # (n,), its time, in that order, as numbers that can be subtracted
+    notes: tuple[str, ...]
+
+
+def sequence(columns: Mapping[str, Column], roles: Roles, rows: Integers) -> Sequence:
+    """Put rows in the order of their episodes and times."""
+    notes = []
+    if roles.episode is not None:
+        episode = _episodes(columns[roles.episode], roles.episode, rows)
+    elif (ends := flag(columns, roles, "done", rows) | flag(columns, roles, "truncated", rows))[:-1].any():
+        episode = _between(ends, _acts(columns, roles))
+        notes.append("There is no episode column: a new episode begins after each row that is marked as an end.")
+    else:
+        episode = np.zeros(len(rows), dtype=np.int64)
+        notes.append("There is no episode column: all rows are one episode.")
+    clock = _clock(columns[roles.time], roles.time, rows) if roles.time else None
+    if clock is None:
+        notes.append("There is no time column: the rows of an episode are taken in the order in which they stand.")
+    order = _order(episode, clock)
+    return Sequence(order, episode[order], None if clock is None else clock[order], tuple(notes))
 
 
 @dataclass(frozen=True)

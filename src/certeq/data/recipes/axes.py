@@ -1,4 +1,4 @@
-"""The three ways to turn columns into a code 0, 1, ...: labels, bins, clusters. Each maps new rows the same way."""
+"""Ways to turn columns into a code 0, 1, ...: labels, bins, clusters, or missing. Each maps new rows the same way."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from certeq.base.forms import Finite
 from certeq.data.recipes.columns import Column, Kind, Label, as_text, label_text, text_dates, text_flags
 
 UNKNOWN = -1  # the code of a value that has none
+NOWHERE = -1  # the place of a code that has none
 TYPES: dict[Kind, set[type]]
 TYPES = {"text": {str}, "date": {str}, "integer": {int}, "boolean": {bool}, "float": {int, float}}
 SCATTERED = 4  # times as many places as whole numbers: beyond, their order is all that counts
@@ -183,8 +184,48 @@ class Clusters:
         return f"{bad[0]!r} is {table[bad[0]].show(row)}, which is not a finite number"
 
 
-Axis: TypeAlias = Labels | Bins | Clusters
-FORMS: dict[str, type[Axis]] = {"labels": Labels, "edges": Bins, "clusters": Clusters}  # by a field that only it has
+Present: TypeAlias = Labels | Bins | Clusters
+
+
+@dataclass(frozen=True)
+class OrMissing:
+    """Another axis, with one more code for rows in which a value is missing: the last one."""
+
+    present: Present
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return self.present.columns
+
+    @property
+    def size(self) -> int:
+        """How many codes there are."""
+        return self.present.size + 1
+
+    def codes(self, table: Mapping[str, Column]) -> Integers:
+        """Code of each row, that of missing values where one is."""
+        missing = np.logical_or.reduce([table[name].missing for name in self.columns])
+        return np.where(missing, self.present.size, self.present.codes(table))
+
+    def words(self, alone: bool) -> list[str]:
+        """Name of each code."""
+        return [*self.present.words(alone), "missing" if alone else f"{' + '.join(self.columns)} missing"]
+
+    def why(self, table: Mapping[str, Column], row: int) -> str:
+        """Why a row has no code."""
+        return self.present.why(table, row)
+
+    @property
+    def places(self) -> Integers | None:
+        """Place of each code on a line; NOWHERE for that of missing values."""
+        line = self.present.places
+        return None if line is None else np.append(line, NOWHERE)
+
+
+Axis: TypeAlias = Present | OrMissing
+FORMS: dict[str, type[Present]] = {"labels": Labels, "edges": Bins, "clusters": Clusters}  # by a field that only it has
+PRESENT = "present"  # the field of `OrMissing`, which has one of these in it
 
 
 def nearest_center(points: Floats, centers: Floats) -> Integers:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers, Rng, first, generator, whole
 from certeq.base.errors import InputError, nearest
-from certeq.data.recipes.axes import UNKNOWN, Axis, Bins, Clusters, Labels
+from certeq.data.recipes.axes import UNKNOWN, Axis, Bins, Clusters, Labels, OrMissing, Present
 from certeq.data.recipes.columns import Column, compact, is_whole, text_numbers
 from certeq.data.recipes.containers import column
 from certeq.data.recipes.recipe import Recipe
 
 MAX_STATES = 50_000
+CELLS = 4  # of a column that is cut, unless said
 SURE_LABELS = 12  # whole numbers with at most this many different values are labels
 LIKELY_LABELS = 20  # and so are those with at most this many, where each occurs often enough
-STATE_NUMBERS = 50  # and this many, if integers are the only column: they are probably the states' own numbers
+STATE_NAMES = ("state", "states", "s", "stateid", "cell", "cluster")  # whole numbers in such a column are names
 ROWS_PER_LABEL = 5  # how often that is, on average
 STARTS, ROUNDS = 4, 10  # of k-means: the best start, moved on until it rests
 SAMPLE = 20_000  # centers are found on at most this many rows; every row then gets its nearest center
@@ -39,43 +41,50 @@ def fit(
     table: Mapping[str, Any],
     how: Mapping[str, Any] | None = None,
     *,
-    bins: int = 4,
+    bins: int | None = None,
     max_states: int = MAX_STATES,
+    absent: Collection[str] = (),
     rng: Rng = 0,
 ) -> Recipe:
     """Fit a recipe to the columns of a table.
 
     ``how`` says for a column 'labels', 'quantile:K', 'edges:1,2.5,7' or 'kmeans:K' (columns with the same K are
     clustered together). Unsaid, text, booleans and dates are labels. So are whole numbers with at most 12 different
-    values, or with at most 20 (50 if they are integers and the only column) that have 5 rows each on average. All other
-    numbers are cut at their quantiles into ``bins`` cells.
+    values, or with at most 20 that have 5 rows each on average; and, unless ``bins`` are asked for, whole numbers in a
+    column that is called state, or is the only one and says the same number twice on average. All other numbers are cut
+    at their quantiles into ``bins`` cells, 4 unless said. Columns in ``absent`` may miss values: a cell of its own.
     """
-    return fit_encode(table, how, bins=bins, max_states=max_states, rng=rng)[0]
+    return fit_encode(table, how, bins=bins, max_states=max_states, absent=absent, rng=rng)[0]
 
 
 def fit_encode(
     table: Mapping[str, Any],
     how: Mapping[str, Any] | None = None,
     *,
-    bins: int = 4,
+    bins: int | None = None,
     max_states: int = MAX_STATES,
+    absent: Collection[str] = (),
     rng: Rng = 0,
     rows: Integers | None = None,
 ) -> tuple[Recipe, Integers]:
     """Fit a recipe and give the state of each row too; ``rows`` are the row numbers for messages, counted from 0."""
     columns = {name: column(values, name) for name, values in table.items()}
-    whole("bins", bins, 1), whole("max_states", max_states, 1)
-    _check(columns, rows)
+    bins = None if bins is None else whole("bins", bins, 1)
+    whole("max_states", max_states, 1)
+    _check(columns, absent, rows)
     for name in how or {}:
         if name not in columns:
             raise InputError(
                 f"There is no column {name!r} to bin.{nearest(name, columns)} There are: {', '.join(columns)}."
             )
     alone = len(columns) == 1
-    choices = {name: choose(name, c, (how or {}).get(name), bins, rows, alone=alone) for name, c in columns.items()}
-    axes, codes = [], []
+    named = {name: _named(name, values, alone) for name, values in columns.items()}
+    choices = {name: choose(name, c, (how or {}).get(name), bins, rows, named[name]) for name, c in columns.items()}
+    axes: list[Axis] = []
+    codes = []
     for group in _groups(choices):
-        axis = _axis(group, columns, choices[group[0]], rng)
+        present = _axis(group, columns, choices[group[0]], rng)
+        axis = OrMissing(present) if any(columns[name].missing.any() for name in group) else present
         axes.append(axis)
         codes.append(axis.codes(columns))
         bad = codes[-1] == UNKNOWN
@@ -110,9 +119,12 @@ def parse(name: str, given: Any) -> Binning:
 
 
 def choose(
-    name: str, values: Column, given: Any, bins: int, rows: Integers | None = None, *, alone: bool = True
+    name: str, values: Column, given: Any, bins: int | None, rows: Integers | None = None, named: bool = False
 ) -> Binning:
-    """Decide how a column becomes codes: as told, or by its kind and the number of its different values."""
+    """Decide how a column becomes codes: as told, or by its kind and the number of its different values.
+
+    ``named`` says that whole numbers are probably the names of the states; if ``bins`` are asked for, they are cut.
+    """
     if given is not None:
         choice = parse(name, given)
         _check_numbers(name, values, choice.way, rows)
@@ -120,14 +132,21 @@ def choose(
     refuse_mixed(name, values, rows)
     if values.kind in ("text", "boolean", "date"):
         return Binning("labels")
-    return Binning("labels") if is_whole(values) and _few(values, alone) else Binning("quantile", bins)
+    if is_whole(values) and (_few(values) or (named and bins is None)):
+        return Binning("labels")
+    return Binning("quantile", CELLS if bins is None else bins)
 
 
-def _few(values: Column, alone: bool) -> bool:
+def _named(name: str, values: Column, alone: bool) -> bool:
+    """Whether whole numbers are probably names of states: the column is called so, or the only one and they recur."""
+    called = re.sub("[^a-z]", "", name.lower()) in STATE_NAMES
+    return called or (alone and 2 * len(values.distinct.labels) <= len(values))
+
+
+def _few(values: Column) -> bool:
     """Whether whole numbers have so few different values, for the rows there are, that each is a label."""
     different = len(values.distinct.labels)
-    limit = STATE_NUMBERS if alone and values.kind == "integer" else LIKELY_LABELS
-    return different <= SURE_LABELS or (different <= limit and len(values) >= ROWS_PER_LABEL * different)
+    return different <= SURE_LABELS or (different <= LIKELY_LABELS and len(values) >= ROWS_PER_LABEL * different)
 
 
 def refuse_mixed(name: str, values: Column, rows: Integers | None = None) -> None:
@@ -190,7 +209,7 @@ def _groups(choices: Mapping[str, Binning]) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def _axis(names: tuple[str, ...], columns: Mapping[str, Column], choice: Binning, rng: Rng) -> Axis:
+def _axis(names: tuple[str, ...], columns: Mapping[str, Column], choice: Binning, rng: Rng) -> Present:
     values = columns[names[0]]
     if choice.way == "labels":
         found = values.distinct
@@ -238,20 +257,24 @@ def _too_many(axes: list[Axis], columns: Mapping[str, Column], n: int, limit: in
     )
 
 
-def _check(columns: Mapping[str, Column], rows: Integers | None) -> None:
+def _check(columns: Mapping[str, Column], absent: Collection[str], rows: Integers | None) -> None:
     if not columns:
         raise InputError("There is no column to make states of.")
     lengths = {len(c) for c in columns.values()}
     if len(lengths) > 1 or 0 in lengths:
         raise InputError(f"Columns must have one length, at least 1; got {sorted(lengths)}.")
     for name, values in columns.items():
-        if values.missing.any():
+        if values.missing.any() and (name not in absent or values.missing.all()):
             (row,) = first(values.missing)
             more = int(values.missing.sum()) - 1
             also = f", and {more} further row{'s' * (more > 1)} of this column" if more else ""
+            ways = (
+                f"make “missing” a cell of its own with missing={{{name!r}: 'category'}} (--missing "
+                f"{shlex.quote(name)}=category), carry the last value of the episode on ('last'), or "
+            )
             raise InputError(
-                f"{place(row, rows)}: {name!r} is missing{also}. A state needs every value: fill the gaps, or "
-                "leave the column out by naming the others with state= (--state)."
+                f"{place(row, rows)}: {name!r} is missing{also}. A state needs every value: fill the gaps, "
+                f"{ways * (not values.missing.all())}leave the column out by naming the others with state= (--state)."
             )
 
 

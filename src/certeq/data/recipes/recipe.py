@@ -17,7 +17,7 @@ from certeq.base.arrays import Integers
 from certeq.base.errors import InputError, nearest
 from certeq.base.forms import Whole, damaged, fill, whole_table
 from certeq.data.positions import MOST_DISPLACEMENTS, Positions
-from certeq.data.recipes.axes import FORMS, UNKNOWN, Axis
+from certeq.data.recipes.axes import FORMS, NOWHERE, PRESENT, UNKNOWN, Axis, OrMissing
 from certeq.data.recipes.columns import TABLE_LIMIT, Column, compact
 from certeq.data.recipes.containers import column
 
@@ -104,9 +104,10 @@ class Recipe:
             return None
         codes = zip(self.cells.T, along, strict=True)
         places = np.stack([code if line is None else line[code] for code, line in codes], axis=1)
+        lost = (places == NOWHERE).any(axis=1)
         if np.prod(2.0 * (np.ptp(places, axis=0) + 1)) >= MOST_DISPLACEMENTS:
             return None
-        return Positions(places, kinds)
+        return Positions(places, kinds, ~lost) if not lost.all() else None
 
     def parts(self, states: Integers) -> list[tuple[str, ...]]:
         """Words for some states, one for each axis: a table that reads better than long names."""
@@ -146,7 +147,7 @@ class Recipe:
         names = [name for name in self.column_names if name in table]
         one = self.read({name: _one(table[name], row) for name in names})
         for axis in self.axes:
-            gone = [name for name in axis.columns if one[name].missing[0]]
+            gone = [name for name in axis.columns if one[name].missing[0] and not isinstance(axis, OrMissing)]
             if gone:
                 return f"{gone[0]!r} is missing"
             if axis.codes(one)[0] < 0:
@@ -210,6 +211,11 @@ class Recipe:
 
 def _axis(given: Any, place: str) -> Axis:
     fields = fill(dict[str, Any], given, "recipe", place)
+    if PRESENT in fields:
+        inner = _axis(fields[PRESENT], f"{place}.{PRESENT}")
+        if isinstance(inner, OrMissing):
+            raise damaged("recipe", place, "missing values have one code, not two")
+        return OrMissing(inner)
     form = next((FORMS[name] for name in FORMS if name in fields), None)
     if form is None:
         raise damaged("recipe", place, f"it needs 'labels', 'edges' or 'clusters'; got {', '.join(fields)}")
