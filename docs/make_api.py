@@ -38,8 +38,9 @@ PAGES = {
     "rows": Page(
         "Rows and counts",
         "From a table of logged decisions to a `Batch`, and from a batch to counts.",
-        ("read", "Batch", "tally", "Counts", "InputError"),
-        ("certeq.data.request.Request", "certeq.data.counting.count", "certeq.data.counting.Tallied",
+        ("read", "check", "Checked", "Batch", "tally", "Counts", "InputError"),
+        ("certeq.data.request.Request", "certeq.data.look.Look", "certeq.data.counting.count",
+         "certeq.data.counting.Tallied",
          "certeq.data.reading.known_rewards", "certeq.data.reading.rollout", "certeq.data.recipes.fit",
          "certeq.data.recipes.Recipe"),
     ),

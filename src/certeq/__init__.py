@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from certeq.base.errors import InputError
     from certeq.data.batch import Batch
+    from certeq.data.check import Checked, check
     from certeq.data.counts import Counts, tally
     from certeq.data.reading import read
     from certeq.learning.equivalence import plan
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "certeq.data.batch": ("Batch",),
+    "certeq.data.check": ("Checked", "check"),
     "certeq.learning.equivalence": ("plan",),
     "certeq.data.counts": ("Counts", "tally"),
     "certeq.worlds": ("ENVIRONMENTS", "environment"),
@@ -79,6 +81,7 @@ __all__ = [
     "REGULARIZERS",
     "Batch",
     "CertaintyEquivalence",
+    "Checked",
     "Counts",
     "Findings",
     "InputError",
@@ -93,6 +96,7 @@ __all__ = [
     "SparseRows",
     "audit",
     "bootstrap",
+    "check",
     "collect_next",
     "compare_conventions",
     "environment",

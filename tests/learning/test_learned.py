@@ -230,7 +230,7 @@ def test_the_summary_counts_what_there_was():
     assert (found.pairs_seen, found.pairs, found.advised) == (3, 6, 3)
     assert found.dropped == {"last row of an episode without a next state": 1}
     assert any("as the action" in note for note in found.notes)
-    assert found.binning[0] == "3 states occur."
+    assert found.seen[0] == "3 states occur."
     plain = json.loads(json_text(found.to_json()))
     assert plain["format"] == "certeq-summary"
     assert plain["settings"]["regularizer"] == DEFAULT

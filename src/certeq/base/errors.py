@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 class InputError(ValueError):
-    """Bad input, told to the person who gave it: which place, which value, what was expected, what to try."""
+    """Bad input, told to the person who gave it: which place, which value, what was expected, what to try.
+
+    ``remedy`` is the first thing to try, where it is something to say: fields of a request and their values.
+    """
+
+    def __init__(self, *said: object, remedy: Mapping[str, Any] | None = None) -> None:
+        """Say what is wrong."""
+        super().__init__(*said)
+        self.remedy = dict(remedy or {})
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ from certeq.base.errors import InputError
 from certeq.base.manners import STOPPED, interrupts, say
 from certeq.cli.apply import apply
 from certeq.cli.audit import audit
+from certeq.cli.check import check
 from certeq.cli.compare import compare
 from certeq.cli.count import count
 from certeq.cli.learn import learn
@@ -87,6 +88,7 @@ def _environments() -> dict[str, str]:
     return {name: first_sentence(inspect.getmodule(build)) for name, build in ENVIRONMENTS.items()}
 
 
+app.command(cls=Verb)(_polite(check))
 app.command(cls=listing("Regularizers", _regularizers))(_polite(learn))
 app.command(cls=Verb)(_polite(apply))
 app.command(cls=Verb)(_polite(count))

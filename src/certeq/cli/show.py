@@ -137,7 +137,7 @@ def summary(out: Console, found: Summary) -> None:
         f"{found.states:,} states x {found.actions:,} actions: {found.pairs_seen:,} of {found.pairs:,} pairs were "
         f"tried ({share:.0%})."
     )
-    for line in found.binning:
+    for line in found.seen:
         out.print(escape(line))
     for why, count in found.dropped.items():
         out.print(f"Left out: {count:,} x {escape(why)}.")

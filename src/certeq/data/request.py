@@ -6,7 +6,8 @@ imported, so that ``--help`` is quick.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +21,18 @@ GAPS = ("error", "allow", "cut")
 ENDS = ("always", "never")
 MISSING = ("error", "category", "last")
 OTHERS = "*"  # stands for all columns that are not named, where something is said column by column
+
+
+def _listed(value: Any) -> str:
+    """One word, or several with commas."""
+    return str(value) if isinstance(value, str) or not isinstance(value, Iterable) else ",".join(map(str, value))
+
+
+def _how(way: Any) -> str:
+    """How a column is cut, as text."""
+    if isinstance(way, int):
+        return f"quantile:{way}"
+    return way if isinstance(way, str) else f"edges:{_listed(way)}"
 
 
 def _ways(given: Any) -> Any:
@@ -135,6 +148,23 @@ class Request:
         given = getattr(self, name)
         single = dict(given) if isinstance(given, Mapping) else {OTHERS: given}
         return single.pop(OTHERS, None), single
+
+    def options(self) -> list[str]:
+        """What was said, as one writes it on a command line."""
+        words = []
+        for name, value in self.changes().items():
+            option = f"--{name.replace('_', '-')}"
+            if name == "minimize":
+                words.append("--minimize" if value else "--maximize")
+            elif name in ("bins", "missing"):
+                default, single = self.by_column(name)
+                ways = [*([] if default is None else [str(default)]), *(f"{k}={_how(v)}" for k, v in single.items())]
+                words += [f"{option} {shlex.quote(way)}" for way in ways]
+            elif isinstance(value, Mapping):
+                words += [f"{option} {shlex.quote(f'{k}={_listed(v)}')}" for k, v in value.items()]
+            else:
+                words.append(f"{option} {'none' if value is False else shlex.quote(_listed(value))}")
+        return words
 
     def changes(self) -> dict[str, Any]:
         """What was said, without what is as it would be unsaid."""

@@ -16,9 +16,9 @@ from certeq.base.display import harmless, number
 from certeq.base.errors import InputError
 from certeq.base.fields import takes
 from certeq.data.batch import Batch
-from certeq.data.binning import BinningReport, binning_report
 from certeq.data.counting.tallied import Tallied
 from certeq.data.counts import Counts
+from certeq.data.look import look
 from certeq.learning.case import Case, Data
 from certeq.learning.equivalence import Model
 from certeq.learning.policy import Policy
@@ -27,8 +27,6 @@ from certeq.model.rewards import Rewards
 from certeq.planners import FinitePlan, Plan, Progress
 from certeq.regularizers import Shrinkage
 
-TRIFLE = 0.01  # share of the uncertainty that the previous state removes, below which it is not pointed out
-MARKOV_ROWS = 100_000  # up to here it is checked how Markov the states look
 FEW = 5  # visits below which an advised action is pointed out
 
 
@@ -51,7 +49,7 @@ class Summary:
     settings: Mapping[str, Any]
     advised: int
     mean_value: float
-    binning: tuple[str, ...] = ()  # what the states do to the rows, in words
+    seen: tuple[str, ...] = ()  # what the rows show before anybody plans, in words
     markov: bool | None = None  # whether the states look Markov; None where that was not checked or cannot be told
 
     def to_json(self) -> dict[str, Any]:
@@ -184,7 +182,8 @@ def _policy(case: Case, plan: Plan | FinitePlan) -> Policy:
 
 def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
     data, counts = case.data, case.data.counts
-    batch, binning = data.batch, _binning(data.batch)
+    batch = data.batch
+    seen = None if batch is None else look(batch)
     episodes = None if batch is None or batch.episode is None else len(np.unique(batch.episode))
     return Summary(
         rows=data.size,
@@ -198,28 +197,13 @@ def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
         goal=data.goal or "Larger rewards are better.",
         decisions=tuple(data.decisions),
         notes=tuple(data.notes),
-        alerts=(*_alerts(case, plan, policy), *_not_markov(binning)),
+        alerts=(*(() if seen is None else seen.alerts()), *_alerts(case, plan, policy)),
         settings=policy.settings,
         advised=int((policy.first.actions >= 0).sum()),
         mean_value=float(np.atleast_2d(plan.values)[0].mean()),
-        binning=() if binning is None else tuple(binning.lines()),
-        markov=None if binning is None or binning.markov is None else binning.markov.markov,
+        seen=() if seen is None else tuple(seen.lines()),
+        markov=None if seen is None else seen.markov,
     )
-
-
-def _binning(batch: Batch | None) -> BinningReport | None:
-    """Report on the binning of a table that was read; with very many rows without the Markov check."""
-    if batch is None or batch.recipe is None:
-        return None
-    return binning_report(batch, permutations=200 if len(batch) <= MARKOV_ROWS else 0)
-
-
-def _not_markov(binning: BinningReport | None) -> list[str]:
-    """Point out states that are not Markov, unless that is a trifle found in very many rows."""
-    check = None if binning is None else binning.markov
-    if check is None or check.markov is not False or check.share < TRIFLE:
-        return []
-    return ["The states are not quite Markov, so that values and advice may be off: history matters beyond the state."]
 
 
 def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:

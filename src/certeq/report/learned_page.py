@@ -128,7 +128,7 @@ def _notes(findings: Findings) -> list[str]:
     """What was read, guessed and left out."""
     summary = findings.learned.summary
     dropped = [f"Left out: {count:,} × {why}." for why, count in summary.dropped.items()]
-    return _harmless((*summary.binning, *dropped, *summary.notes))
+    return _harmless((*summary.seen, *dropped, *summary.notes))
 
 
 def _slider(findings: Findings) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def test_counts_teach_what_the_rows_teach(parquet, settings):
     for name in ("rows", "states", "actions", "pairs_seen", "endings", "dropped", "alerts", "settings", "advised"):
         assert getattr(mine.summary, name) == getattr(yours.summary, name)
     assert mine.summary.episodes is None
-    assert mine.summary.binning == ()
+    assert mine.summary.seen == ()
     new, step = {"ward": ["A", "C"], "stage": [3, 0]}, settings.get("horizon") and 1
     assert mine.policy.act(new, step=step) == yours.policy.act(new, step=step)
 

@@ -77,7 +77,7 @@ def read(
         Rows with an episode stand together, in order of time; ``time`` numbers them from 0.
     """
     asked = Request.of(request, **said)
-    table, roles = _open(source, asked, limit_bytes)
+    table, roles = open_roles(source, asked, limit_bytes)
     return make_batch(table, roles, asked, rng=rng)
 
 
@@ -93,7 +93,7 @@ def related(
     if batch.recipe is None or batch.action_recipe is None:
         raise InputError("Other rows can be related only to a batch that was read from a table.")
     asked = Request.of(request, **said)
-    table, roles = _open(source, asked, limit_bytes)
+    table, roles = open_roles(source, asked, limit_bytes)
     return relate(
         table,
         roles,
@@ -108,7 +108,7 @@ def columns(source: Any, *, limit_bytes: int | None = None) -> Table:
     return open_table(source, limit_bytes)
 
 
-def _open(source: Any, request: Request, limit_bytes: int | None) -> tuple[Table, Roles]:
+def open_roles(source: Any, request: Request, limit_bytes: int | None = None) -> tuple[Table, Roles]:
     """Open a source: its table, and which column is what; some sources tell that themselves."""
     table, given = _open_any(source, limit_bytes)
     said = {role: name for role, name in request.roles.items() if name is not None}

@@ -210,7 +210,8 @@ def _countable(name: str, column: Column) -> None:
     if column.kind == "float" and not is_whole(column) and len(column.distinct.labels) > FLOAT_ACTIONS:
         raise InputError(
             f"The action {name!r} has {len(column.distinct.labels):,} different values, so it is an amount and not a "
-            f"choice. Bin it: {say_bins(name, 'quantile:4')}."
+            f"choice. Bin it: {say_bins(name, 'quantile:4')}.",
+            remedy={"bins": {name: "quantile:4"}},
         )
 
 

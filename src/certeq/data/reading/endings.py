@@ -108,7 +108,8 @@ def check_kept(reward: Floats, kept: Integers, dropped: Mapping[str, int], name:
         raise InputError(
             f"{share:.0%} of the variation of the reward {name!r} stands in rows that make no transition ({why}), and "
             f"would be lost. Say which episodes were over at their last row, {WAYS}. If they were only cut off there, "
-            "and advice without those rewards is wanted, say ends='never' (--ends never)."
+            "and advice without those rewards is wanted, say ends='never' (--ends never).",
+            remedy={"ends": "always"},
         )
     return share
 

@@ -83,6 +83,12 @@ class Roles:
         name = shorten(self.reward, 60)
         return f"Smaller '{name}' is better: rewards are minus it." if self.minimize else f"Larger '{name}' is better."
 
+    def role_of(self, name: str) -> str:
+        """What a column is, in words."""
+        several = [_role(role) for role in SEVERAL if name in getattr(self, role)]
+        single = [_role(role) for role in SINGLE if getattr(self, role) == name]
+        return ", ".join([*several, *single]) or "not used"
+
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that are used, each once."""
@@ -250,7 +256,8 @@ def bad_sounding(name: str) -> bool:
 def _which_way(name: str) -> InputError:
     return InputError(
         f"{name!r} sounds like something to have less of, and rewards are made as large as possible. Say "
-        f"cost={name!r} (--cost {shlex.quote(name)}) if less of it is better, minimize=False (--maximize) if more is."
+        f"cost={name!r} (--cost {shlex.quote(name)}) if less of it is better, minimize=False (--maximize) if more is.",
+        remedy={"cost": name, "reward": None},
     )
 
 
@@ -300,7 +307,7 @@ def _spelled(role: str, free: Sequence[str]) -> str | None:
 
 def _not_found(role: str, names: Sequence[str]) -> InputError:
     option = role.replace("_", "-")
-    also = ""
+    also, cost = "", None
     if role == "reward":
         also = " If rewards are known, say reward=False and give them later, or give --reward-table FILE."
         cost = next((name for name in names if bad_sounding(name)), None)
@@ -308,7 +315,8 @@ def _not_found(role: str, names: Sequence[str]) -> InputError:
             also = f" If less of {cost!r} is what is wanted, say cost={cost!r} (--cost {shlex.quote(cost)}).{also}"
     return InputError(
         f"I cannot tell which column is the {_role(role)}. Say it with {role}= (--{option} on the command line).{also} "
-        f"{_columns(names)}"
+        f"{_columns(names)}",
+        remedy={} if cost is None else {"cost": cost},
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Booleans, Integers, first
+from certeq.base.display import several
 from certeq.base.errors import InputError
 from certeq.data.batch import ENDED
 from certeq.data.reading.endings import Marks, flag, settle
@@ -19,6 +20,7 @@ from certeq.data.recipes.fitting import place
 LAST = "last row of an episode without a next state"
 NO_ACTION = "row without an action"
 BEFORE_GAP = "row before a gap in time"
+RARE = 0.2  # of the steps: as long as no more of them are gaps, little is lost by cutting there
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,11 @@ def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str,
     done, cut, acts = done[order], cut[order], _acts(columns, roles)[order]
     follows = np.append(episode[1:] == episode[:-1], False)  # whether the next row belongs to the same episode
     teller = _Whereabouts(columns, roles, rows, order)
-    far = np.zeros(len(rows), dtype=bool) if clock is None else _gaps(clock, follows, gaps, teller)
+    odd = np.zeros(len(rows), dtype=bool) if clock is None else _gaps(clock, follows, gaps, teller)
+    far = odd & (gaps == "cut")
+    if gaps == "allow" and odd.any():
+        steps = f"{int(odd.sum()):,} of {several(int(follows.sum()), 'step')}"
+        notes = (*notes, f"{steps} in time are not the usual one; the next row was taken all the same.")
     final = np.append(~acts[1:] & ~follows[1:], False) & follows  # the next row only tells where the episode ended up
     for mark, role in ((done, "done"), (cut, "truncated")):
         on = mark & follows & ~final
@@ -180,7 +186,8 @@ class _Whereabouts:
             f"{self.episode(i)} goes on after its end: {name!r} is true{at}, and more rows follow. If {name!r} does "
             f"not mark the row after which the episode stops, say {role}=False (--{role} none); if it says in every "
             f"row how the episode ends, say ends={name!r} (--ends {name}); if another column tells episodes apart, say "
-            "episode= (--episode)."
+            "episode= (--episode).",
+            remedy={role: False, "ends": name},
         )
 
 
@@ -207,9 +214,10 @@ def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Whereabouts) -> Boo
         raise InputError(
             f"{teller.episode(i)} has a gap: {name} goes from {before} to {after}, but the usual step is another one. "
             "Fill the gap, or say gaps='allow' (--gaps allow) to take the next row whenever it comes, or gaps='cut' to "
-            "leave such rows out."
+            "leave such rows out.",
+            remedy={"gaps": "cut" if far.sum() < RARE * len(at) else "allow"},
         )
-    return far if gaps == "cut" else np.zeros_like(far)
+    return far
 
 
 def _clock(column: Column, name: str, rows: Integers) -> Any:

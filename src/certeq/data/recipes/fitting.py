@@ -17,9 +17,11 @@ from certeq.data.recipes.axes import UNKNOWN, Axis, Bins, Clusters, Labels, OrMi
 from certeq.data.recipes.columns import Column, compact, is_whole, text_numbers
 from certeq.data.recipes.containers import column
 from certeq.data.recipes.recipe import Recipe
+from certeq.data.request import OTHERS
 
 MAX_STATES = 50_000
 CELLS = 4  # of a column that is cut, unless said
+FEWER = 8  # into which a column with too many values is advised to be cut
 SURE_LABELS = 12  # whole numbers with at most this many different values are labels
 LIKELY_LABELS = 20  # and so are those with at most this many, where each occurs often enough
 STATE_NAMES = ("state", "states", "s", "stateid", "cell", "cluster")  # whole numbers in such a column are names
@@ -244,8 +246,15 @@ def _combine(
 def _too_many(axes: list[Axis], columns: Mapping[str, Column], n: int, limit: int) -> InputError:
     axis = max(axes, key=lambda one: one.size)
     name = axis.columns[0]
-    if columns[name].kind in ("integer", "float", "boolean"):
-        remedy = f"Bin it into fewer: {say_bins(name, 'quantile:8')}"
+    said: dict[str, Any] = {}
+    cut = max((one.size for one in axes if isinstance(one, Bins)), default=1)
+    if axis.size <= FEWER and cut > 1:
+        fewer = min(FEWER // 2, cut - 1)
+        remedy = f"Cut all into fewer, bins={fewer} (--bins {fewer}), or name fewer columns with state= (--state)"
+        said = {"bins": {OTHERS: fewer}}
+    elif columns[name].kind in ("integer", "float", "boolean"):
+        remedy = f"Bin it into fewer: {say_bins(name, f'quantile:{FEWER}')}"
+        said = {"bins": {name: f"quantile:{FEWER}"}}
     else:
         remedy = (
             "Group its labels into fewer, or make it a number that can be binned, or leave it out by naming the others "
@@ -253,7 +262,8 @@ def _too_many(axes: list[Axis], columns: Mapping[str, Column], n: int, limit: in
         )
     return InputError(
         f"These columns make more than {limit:,} states (at least {n:,}). Column {name!r} has the most different "
-        f"values, {axis.size:,}. {remedy}; or raise max_states=."
+        f"values, {axis.size:,}. {remedy}; or raise max_states=.",
+        remedy=said,
     )
 
 
@@ -274,7 +284,8 @@ def _check(columns: Mapping[str, Column], absent: Collection[str], rows: Integer
             )
             raise InputError(
                 f"{place(row, rows)}: {name!r} is missing{also}. A state needs every value: fill the gaps, "
-                f"{ways * (not values.missing.all())}leave the column out by naming the others with state= (--state)."
+                f"{ways * (not values.missing.all())}leave the column out by naming the others with state= (--state).",
+                remedy={} if values.missing.all() else {"missing": {name: "category"}},
             )
 
 
