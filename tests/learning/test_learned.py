@@ -248,7 +248,7 @@ MANY = [(s, a, s + 2 * a, 1 - s) for s in (0, 1) for a in (0, 1) for _ in range(
         (f"advised action was tried fewer than {FEW} times", MANY[:-1], {}),
         ("only one action was ever tried", [r for r in MANY if r[0] == 0 or r[1] == 1], {}),
         ("Action '0' was tried in one state only", [r for r in MANY if r[0] == 0 or r[1] == 1], {}),
-        ("the best actions are tied", [(s, a, s, n) for s, a, _, n in MANY], {}),
+        ("several actions are equally good", [(s, a, s, n) for s, a, _, n in MANY], {}),
         ("Every reward is the same", [(s, a, 7, n) for s, a, _, n in MANY], {}),
     ],
 )

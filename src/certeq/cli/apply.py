@@ -43,15 +43,17 @@ def apply(
     advice = advisor.apply(table, step=_steps(step, table))
     states, names = [*advisor.state_names, None], [*advisor.action_names, None]  # the last for what is not known
     copied = [np.asarray(table[name]).tolist() for name in kept]
-    told = (advice.state.tolist(), advice.action.tolist(), advice.visits.tolist(), advice.reason)
+    told = (advice.state.tolist(), advice.action.tolist(), advice.visits.tolist(), advice.tied, advice.reason)
     lines = [
-        (row, *others, states[s], names[a], visits if a >= 0 else None, reason)
-        for row, (*others, s, a, visits, reason) in enumerate(zip(*copied, *told, strict=True), start=1)
+        (row, *others, states[s], names[a], visits if a >= 0 else None, either, reason)
+        for row, (*others, s, a, visits, either, reason) in enumerate(zip(*copied, *told, strict=True), start=1)
     ]
-    header = ("row", *kept, "state", "action", "visits", "reason")
+    header = ("row", *kept, "state", "action", "visits", "tied", "reason")
     writing.write_files({out: texts.csv_text(header, lines)}, force=force)
     console = show.console()
     console.print(f"{len(lines):,} rows, advice for {int((advice.action >= 0).sum()):,}.")
+    if equal := sum(map(bool, advice.tied)):
+        console.print(f"Tied for {equal:,}: several actions are equally good, and the one tried most often is given.")
     for reason, count in Counter(filter(None, advice.reason)).most_common(10):
         console.print(f"No advice for {count:,}: {show.escape(reason)}")
     show.written(console, out)

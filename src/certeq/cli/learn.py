@@ -75,11 +75,11 @@ def policy_csv(learned: Learned) -> str:
     from certeq.base.texts import csv_text
 
     policy, timed = learned.policy, learned.policy.horizon is not None
-    told = ("advised", "visits", "weight", "value", "runner_up", "gap")
+    told = ("advised", "either_of", "visits", "weight", "value", "runner_up", "gap")
     axes = [f"state: {axis}" if axis in (*told, "decision") else axis for axis in policy.recipe.axis_names]
     lines = []
     for piece in policy.pieces(weight=learned.shrinkage.weight, values=learned.plan.values):
         weight = None if piece.weight is None else round(piece.weight, 6)
-        support = (piece.advised, piece.visits, weight, piece.value)
+        support = (piece.advised, " | ".join(piece.either) or None, piece.visits, weight, piece.value)
         lines.append([*[piece.decision] * timed, *piece.words, *support, piece.runner_up, piece.gap])
     return csv_text([*["decision"] * timed, *axes, *told], lines)

@@ -163,7 +163,7 @@ def policy(out: Console, learned: Learned) -> None:
             continue
         second = "[dim]nothing else tried[/dim]" if piece.runner_up is None else escape(piece.runner_up)
         difference = "" if piece.gap is None else f"{piece.gap:.3g}"
-        advised = f"[bold]{escape(piece.advised)}[/bold]"
+        advised = f"[bold]{escape(piece.told)}[/bold]"
         table.add_row(*state, advised, f"{piece.visits:,}", f"{piece.weight:.2f}", second, difference)
     out.print(table)
     if len(order) > MOST_STATES:

@@ -190,14 +190,20 @@ class Case:
         return self.by_pair
 
     def plan(self, **how: Any) -> Plan | FinitePlan:
-        """Plan, forever with what `certeq.solve` takes: ``engine``, ``progress``, ``on_interrupt``."""
+        """Plan, forever with what `certeq.solve` takes; of tied actions the best supported one is advised."""
         rules, names = self.rules, self.data.state_names
-        return solve_model(self.model, self.table, rules.discount, horizon=rules.horizon, names=names, **how)
+        found = solve_model(self.model, self.table, rules.discount, horizon=rules.horizon, names=names, **how)
+        return found.supported(self.data.counts.visits)
+
+    def action_values(self, plan: Plan | FinitePlan) -> Floats:
+        """Q of a plan, where tied actions are alike to the last digit; minus infinity in states without advice."""
+        q = np.where(plan.tied, plan.action_values.max(axis=-1, keepdims=True), plan.action_values)
+        return np.where(self.model.stranded[..., None], -np.inf, q)
 
     def advise(self, **how: Any) -> Advised:
         """Plan, and read off the advice."""
-        plan, stranded = self.plan(**how), self.model.stranded[..., None]
-        parts = plan.policy, plan.values, np.where(stranded, -np.inf, plan.action_values)
+        plan = self.plan(**how)
+        parts = plan.policy, plan.values, self.action_values(plan)
         return Advised(*(part[0] for part in parts)) if isinstance(plan, FinitePlan) else Advised(*parts)
 
     def under(self, regularizer: str, **settings: Any) -> Case:

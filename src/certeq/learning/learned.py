@@ -174,10 +174,11 @@ def learn(
 def _policy(case: Case, plan: Plan | FinitePlan) -> Policy:
     data = case.data
     assert data.recipe is not None
-    q = np.where(case.model.stranded[:, None], -np.inf, plan.action_values)
     source = {"rows": data.size, "fingerprint": data.fingerprint}
     chosen = case.rules.to_json(known_rewards=data.known_rewards)
-    return Policy(data.recipe, data.action_names, plan.policy, data.counts.visits, q, chosen, source)
+    return Policy(
+        data.recipe, data.action_names, plan.policy, data.counts.visits, case.action_values(plan), chosen, source
+    )
 
 
 def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
@@ -226,7 +227,9 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
         alerts.append(f"Action {case.data.action_names[rare[0]]!r} was tried in one state only.")
     ties = (np.atleast_3d(plan.tied.T).T[0].sum(axis=-1) > 1) & (first >= 0)
     if ties.any():
-        alerts.append(f"In {int(ties.sum())} of {S} states the best actions are tied; the first of them is advised.")
+        alerts.append(
+            f"In {int(ties.sum())} of {S} states several actions are equally good; the one tried most often is advised."
+        )
     if not case.data.known_rewards and case.data.alike and not _ends_matter(case):
         alerts.append("Every reward is the same, so no action can be better than another.")
     if isinstance(plan, Plan) and plan.outcome != "optimal":

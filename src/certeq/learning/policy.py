@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from certeq.base.arrays import ArrayLike, Floats, Integers, first
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first
 from certeq.base.display import MOST, notebook, several
 from certeq.base.errors import InputError
 from certeq.base.writing import write_files
@@ -28,6 +28,7 @@ class Advice:
     action: Integers  # action number, -1 for no advice
     visits: Integers  # how often the advised action was tried in that state
     reason: tuple[str, ...]  # why there is no advice; empty where there is
+    tied: tuple[str, ...]  # "either of ..." where several actions are equally good; empty elsewhere
 
 
 class AdviceLine(NamedTuple):
@@ -44,6 +45,17 @@ class AdviceLine(NamedTuple):
     rival: int = -1
     runner_up: str | None = None
     gap: float | None = None  # how much less the runner-up is worth
+    either: tuple[str, ...] = ()  # all the best actions, where they are several
+
+    @property
+    def told(self) -> str | None:
+        """The advice in words."""
+        return either_of(self.either) or self.advised
+
+
+def either_of(names: Sequence[str]) -> str:
+    """Say that several actions are equally good; nothing where there are none."""
+    return f"either of {', '.join(names)}" if names else ""
 
 
 @dataclass(frozen=True)
@@ -107,7 +119,10 @@ class Policy:
         reasons[known & late] = f"the policy plans for {self.horizon} decisions"
         unknown = np.flatnonzero(~known)
         reasons[unknown] = self.recipe.explain_many(table, unknown)
-        return Advice(state, action, visits, tuple(reasons))
+        equal = np.full(len(state), "", dtype=object)
+        for i in np.flatnonzero(self._several[*when, where] & (action >= 0)):
+            equal[i] = either_of(self.either(where[i], *(t[i] for t in when)))
+        return Advice(state, action, visits, tuple(reasons), tuple(equal))
 
     def _when(self, rows: int, step: Any) -> tuple[tuple[Integers, ...], Any]:
         """Which decision each row is about, and whether that is beyond the horizon."""
@@ -137,6 +152,22 @@ class Policy:
         """How often the advised action was tried, like ``actions``; 0 where there is no advice."""
         tried = self.visits[np.arange(len(self.visits)), np.maximum(self.actions, 0)]
         return np.where(self.actions >= 0, tried, 0)
+
+    @cached_property
+    def tied(self) -> Booleans:
+        """Which actions are as good as the advised one, like ``action_values``; none where there is no advice."""
+        own = np.take_along_axis(self.action_values, np.maximum(self.actions, 0)[..., None], axis=-1)
+        return np.asarray((self.action_values >= own) & (self.actions >= 0)[..., None])
+
+    @cached_property
+    def _several(self) -> Booleans:
+        """Whether several actions are equally good, like ``actions``."""
+        return np.asarray(self.tied.sum(axis=-1) > 1)
+
+    def either(self, state: int, decision: int = 0) -> tuple[str, ...]:
+        """Names of the best actions of a state, where they are several."""
+        best = np.flatnonzero(self.tied[state] if self.horizon is None else self.tied[decision, state])
+        return tuple(self.action_names[a] for a in best) if len(best) > 1 else ()
 
     def runner_up(self) -> tuple[Integers, Floats]:
         """Second-best action of each state (-1 if there is none) and how much worse it is, both like ``actions``."""
@@ -176,21 +207,23 @@ class Policy:
         share = np.broadcast_to(np.nan if weight is None else weight, self.visits.shape)[pair]
         q = self.action_values.reshape(len(actions), *self.visits.shape)
         worth = q[np.arange(len(q))[:, None], *pair] if values is None else np.atleast_2d(values)[:, shown]
-        for t, columns in enumerate(zip(actions, support, share, worth, rival, gap, strict=True)):
+        tie = np.atleast_2d(self._several)[:, shown]
+        for t, columns in enumerate(zip(actions, support, share, worth, rival, gap, tie, strict=True)):
             lines = zip(shown.tolist(), words, *(column.tolist() for column in columns), strict=True)
-            for s, word, a, visits, w, value, b, less in lines:
+            for s, word, a, visits, w, value, b, less, several_best in lines:
                 if a < 0:
                     yield AdviceLine(t, s, word)
                 else:
                     told = visits, None if weight is None else w, value
-                    yield AdviceLine(t, s, word, a, names[a], *told, b, names[b], less if b >= 0 else None)
+                    second = b, names[b], less if b >= 0 else None
+                    yield AdviceLine(t, s, word, a, names[a], *told, *second, self.either(s, t) if several_best else ())
 
     def _repr_html_(self) -> str:
         S = len(self.visits)
         when = "" if self.horizon is None else f", at the first of {several(self.horizon, 'decision')}"
         header = (*self.recipe.axis_names, "advised", "tried", "runner-up", "gap")
         pieces = self.first.pieces(range(min(S, MOST)))
-        rows = ((*piece.words, piece.advised, piece.visits, piece.runner_up, piece.gap) for piece in pieces)
+        rows = ((*piece.words, piece.told, piece.visits, piece.runner_up, piece.gap) for piece in pieces)
         return notebook(f"Policy for {several(S, 'state')}{when}", header, rows, S)
 
     def to_bytes(self) -> bytes:

@@ -36,6 +36,18 @@ def greedy(q: Floats, error: Floats | float = 0.0) -> Integers:
     return np.asarray(tied(q, error).argmax(axis=-1))
 
 
+def best_supported(tie: Booleans, visits: Integers) -> Integers:
+    """Of the tied actions, ``(..., S, A)``, the one tried most often in its state, and then anywhere: ``(..., S)``.
+
+    Only among those that were tried alike in both respects does the lowest number decide.
+    """
+    anywhere = visits.sum(axis=-2, keepdims=True)
+    for tried in (visits, anywhere):
+        often = np.where(tie, tried, -1)
+        tie = often == often.max(axis=-1, keepdims=True)
+    return np.asarray(tie.argmax(axis=-1))
+
+
 def _within(q: Floats, share: float, extra: Floats | float = 0.0) -> Booleans:
     """Which actions come within a share of the spread, plus rounding and something extra, of their state's best."""
     high = q.max(axis=(-2, -1), keepdims=True)

@@ -10,7 +10,7 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, whole
 from certeq.base.limits import check_pairs
 from certeq.model.kernel import Kernel, check_rows
-from certeq.planners.backup import backup, greedy, tied
+from certeq.planners.backup import backup, best_supported, greedy, tied
 from certeq.planners.problem import read_problem
 
 
@@ -36,6 +36,11 @@ class FinitePlan:
     def tied(self) -> Booleans:
         """Which actions are as good as the best, ``(H, ..., S, A)``."""
         return tied(self.action_values)
+
+    def supported(self, visits: Integers) -> FinitePlan:
+        """The same plan, with the best supported of tied actions; ``visits`` of pairs are ``(..., S, A)``."""
+        policy = np.where(self.policy < 0, -1, best_supported(self.tied, visits))
+        return FinitePlan(policy, self.values, self.action_values)
 
     def without_advice(self, states: Booleans) -> FinitePlan:
         """Withdraw the advice for some states, ``(..., S)``."""

@@ -10,7 +10,7 @@ import numpy as np
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.base.display import notebook, several
 from certeq.model.kernel import terms
-from certeq.planners.backup import backup, tied
+from certeq.planners.backup import backup, best_supported, tied
 from certeq.planners.episodic import longest
 from certeq.planners.problem import Problem, Solution
 
@@ -125,6 +125,12 @@ class Plan:
     def ties(self) -> list[tuple[int, ...]]:
         """Where more than one action is best: indices ``(..., s)``."""
         return [tuple(map(int, place)) for place in np.argwhere(self.tied.sum(axis=-1) > 1)]
+
+    def supported(self, visits: Integers) -> Plan:
+        """The same plan, with the best supported of tied actions; ``visits`` of pairs are ``(..., S, A)``."""
+        made = replace(self, policy=np.where(self.policy < 0, -1, best_supported(self.tied, visits)))
+        vars(made).update(action_values=self.action_values, tied=self.tied)  # known, and large
+        return made
 
     def without_advice(self, states: Booleans) -> Plan:
         """Withdraw the advice for some states, ``(..., S)``."""

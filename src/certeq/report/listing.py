@@ -11,6 +11,7 @@ import numpy as np
 from certeq.base.arrays import Integers
 from certeq.base.display import harmless, number, shorten
 from certeq.learning.learned import FEW
+from certeq.learning.policy import AdviceLine, either_of
 from certeq.questions.findings import Findings
 from certeq.report.curves import comparable
 
@@ -86,6 +87,11 @@ class Teller:
         """A state by its name."""
         return Cell(shorten(self.findings.learned.policy.state_names[state], NAME), "head")
 
+    def advice(self, piece: AdviceLine) -> Cell:
+        """What is advised, by name and color; where several actions are equally good, all of them."""
+        cell = self.action(piece.action, "no advice")
+        return cell._replace(text=either_of([shorten(name, BRIEF) for name in piece.either])) if piece.either else cell
+
     def action(self, action: int, otherwise: str = "–") -> Cell:
         """An action by its name and color."""
         return Cell(otherwise, "soft") if action < 0 else Cell(self.actions[action], "action", action % 8)
@@ -134,7 +140,7 @@ def policy_table(teller: Teller) -> Listing:
         marks += ["open"] if s in open_states else []
         marks += ["none"] if a < 0 else []
         cells = [Cell(word, "head") for word in teller.words[s]]
-        cells += [teller.action(a, "no advice"), teller.count(s, a) if a >= 0 else Cell("–", "never")]
+        cells += [teller.advice(piece), teller.count(s, a) if a >= 0 else Cell("–", "never")]
         cells += [teller.action(piece.rival, "nothing else tried" if a >= 0 else "–"), any_amount(piece.gap)]
         cells += [share(chance[s] if findings.choice[s] else np.nan)] if chance is not None else []
         cells += [_contrary(fragile, s)] if fragile is not None else []
