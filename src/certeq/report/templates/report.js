@@ -98,13 +98,18 @@
     return share * (high - low) + ROUNDING * Math.max(Math.abs(high), Math.abs(low));
   }
 
-  function greedy(p, q) { // the lowest-numbered of the tied best actions
-    const margin = near(p, q, TIE), policy = new Int32Array(p.S);
+  function greedy(p, q) { // of the tied best actions the one tried most often in its state, and then anywhere
+    const margin = near(p, q, TIE), policy = new Int32Array(p.S), anywhere = new Float64Array(p.A);
+    p.visits.forEach((c, line) => { anywhere[line % p.A] += c; });
     for (let s = 0; s < p.S; s++) {
-      const best = bestOf(p, q, s);
-      let a = 0;
-      while (a < p.A - 1 && !(q[s * p.A + a] >= best - margin)) a++;
-      policy[s] = a;
+      const best = bestOf(p, q, s), here = p.visits.slice(s * p.A, (s + 1) * p.A);
+      let chosen = -1;
+      for (let a = 0; a < p.A; a++) {
+        if (!(q[s * p.A + a] >= best - margin)) continue;
+        const ahead = chosen < 0 || here[a] > here[chosen];
+        if (ahead || (here[a] === here[chosen] && anywhere[a] > anywhere[chosen])) chosen = a;
+      }
+      policy[s] = Math.max(chosen, 0);
     }
     return policy;
   }
@@ -187,7 +192,7 @@
     const S = m.states, A = m.actions, data = readData(m), thin = new Set(m.thin);
     const mean = m.visits.reduce((sum, c) => sum + c, 0) / (S * A);
     const solve = (rows, reward, discount) => {
-      const problem = { S, A, rows, reward, discount, allowed: m.allowed };
+      const problem = { S, A, rows, reward, discount, allowed: m.allowed, visits: m.visits };
       if (discount === 1 && !m.horizon && !ends(problem)) return new Array(S).fill(-1); // there are no values
       return Array.from(plan(problem, m.horizon), (a, s) => (m.stranded[s] ? -1 : a));
     };
