@@ -1,13 +1,12 @@
 """A case is how advice was made: made again from the same data it is the same advice."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from certeq import Batch, Counts, InputError, learn, plan, tally
+from certeq.data.sums import Sums
 from certeq.learning.case import Data
 from certeq.learning.learned import asked
 from logbook import logged
@@ -59,16 +58,11 @@ def together_size(sums, first):
     """Sums in the units of others."""
     if isinstance(sums, np.ndarray):
         return sums
-    scale = sums.size / first.size
-    return replace(
-        sums, size=first.size, total=sums.total * scale, arrived=sums.arrived * scale, scatter=sums.scatter * scale**2
-    )
+    return sums.in_units(first.size)
 
 
 def _stacked(sums):
-    equal = [together_size(one, sums[0]) for one in sums]
-    parts = ("visits", "total", "scatter", "arrivals", "arrived")
-    return replace(sums[0], **{name: np.stack([getattr(one, name) for one in equal]) for name in parts})
+    return Sums.stack([together_size(one, sums[0]) for one in sums])
 
 
 def test_sparse_counts_are_advised_on_as_dense_ones():

@@ -147,6 +147,7 @@ def numbers(found):
         "counts": found.counts.transitions.tolist(),
         "ended": None if found.counts.ended is None else found.counts.ended.tolist(),
         "total": None if rewards is None else (rewards.total * rewards.size).tolist(),
+        "earned": None if rewards is None else (rewards.earned * rewards.size).tolist(),  # since version 2
         "range": None if rewards is None else list(found.reward_range),
         "rows": found.rows,
         "fingerprint": found.fingerprint,

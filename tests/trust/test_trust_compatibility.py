@@ -79,7 +79,11 @@ def test_a_version_to_come_is_refused_with_the_word_upgrade(tmp_path):
 @pytest.mark.parametrize("path", sorted(COUNTS.glob("*.npz")), ids=lambda path: path.stem)
 def test_kept_counts_say_what_they_said_and_are_the_same_after_they_were_saved_by_this_version(path, tmp_path):
     found = Tallied.load(path)
-    assert numbers(found) == json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    said = {name: value for name, value in numbers(found).items() if name in told}
+    if told["total"] is not None:  # a pair's rows are now added up by kind, which rounds otherwise
+        np.testing.assert_allclose(said.pop("total"), told.pop("total"), rtol=1e-15)
+    assert said == told
     found.save(tmp_path / "again.npz")
     assert numbers(Tallied.load(tmp_path / "again.npz")) == numbers(found)
 

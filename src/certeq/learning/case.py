@@ -47,7 +47,6 @@ class Data:
     batch: Batch | None = None  # the rows themselves, where they are at hand
     size: int = 0  # transitions
     endings: int = 0  # of them, that ended an episode
-    alike: bool = False  # whether every reward is the same
     dropped: Mapping[str, int] = field(default_factory=dict)  # why rows were left out -> how many
     goal: str = ""  # which way is better, in words
     decisions: tuple[str, ...] = ()  # what was decided while reading and changes the advice; told first
@@ -94,7 +93,6 @@ class Data:
             batch=batch,
             size=len(batch),
             endings=int(batch.ended.sum()),
-            alike=batch.reward is not None and bool(np.ptp(batch.reward) == 0),
             dropped=batch.dropped,
             goal="" if reward is not None else batch.goal,
             decisions=batch.decisions,
@@ -113,7 +111,6 @@ class Data:
             recipe=tallied.recipe,
             size=len(tallied),
             endings=tallied.endings,
-            alike=tallied.reward_range is not None and tallied.reward_range[0] == tallied.reward_range[1],
             dropped=tallied.dropped,
             goal="" if reward is not None else tallied.goal,
             notes=tallied.notes,
@@ -124,6 +121,11 @@ class Data:
     def known_rewards(self) -> bool:
         """Whether rewards were given rather than estimated."""
         return isinstance(self.reward, np.ndarray)
+
+    @property
+    def alike(self) -> bool:
+        """Whether rewards were estimated, and every one of them is the same."""
+        return isinstance(self.reward, Sums) and bool(self.reward.span[:, 0].min() == self.reward.span[:, 1].max())
 
     def rows(self, why: str) -> Batch:
         """The rows; where there are only counts of them, an error that says why rows are needed."""

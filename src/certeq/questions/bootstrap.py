@@ -221,7 +221,7 @@ def _learn_again(case: Case, batch: Batch, member: Integers, engine: str, seeds:
     times = np.stack([np.bincount(draw, minlength=units)[member] for draw in draws])  # (k, n)
     counts, reward = count_again(batch, times, case.data.counts), case.data.reward
     if isinstance(reward, Sums):
-        reward = add_up(batch, times[0]) if counts.sparse else _stack([add_up(batch, often) for often in times])
+        reward = add_up(batch, times[0]) if counts.sparse else Sums.stack([add_up(batch, often) for often in times])
     advice = case.given(counts, reward).advise(**({"engine": engine} if case.rules.horizon is None else {}))
     return np.atleast_2d(advice.policy), np.atleast_2d(advice.values)
 
@@ -245,15 +245,6 @@ def count_again(batch: Batch, times: Integers, like: Counts) -> Counts:
 
 def _sum(place: Integers, often: Integers, size: int) -> Integers:
     return np.bincount(place, often, minlength=size).astype(np.int64)
-
-
-def _stack(sums: list[Sums]) -> Sums:
-    """Sums of several data sets, with a leading axis."""
-
-    def stacked(name: str) -> Any:
-        return np.stack([getattr(one, name) for one in sums])
-
-    return Sums(sums[0].size, *map(stacked, ("visits", "total", "scatter", "arrivals", "arrived")))
 
 
 def _episode_of(batch: Batch) -> Integers:

@@ -33,10 +33,12 @@ def same(one, other, *, exactly=True):
         assert np.array_equal(mine, yours)
     close = functools.partial(np.testing.assert_allclose, rtol=0 if exactly else 1e-10, atol=0 if exactly else 1e-12)
     assert one.rewards.size == other.rewards.size
-    close(one.rewards.total, other.rewards.total)
+    assert np.array_equal(one.rewards.number, other.rewards.number)
+    assert np.array_equal(one.rewards.span, other.rewards.span)
+    close(one.rewards.earned, other.rewards.earned)
     close(one.rewards.arrived, other.rewards.arrived)
-    close(one.rewards.scatter, other.rewards.scatter)
-    assert (one.least, one.greatest, one.rows, one.dropped) == (other.least, other.greatest, other.rows, other.dropped)
+    close(one.rewards.spread, other.rewards.spread)
+    assert (one.rows, one.dropped) == (other.rows, other.dropped)
 
 
 @settings(max_examples=40, deadline=None)

@@ -49,7 +49,7 @@ def test_what_is_saved_is_loaded_bit_for_bit(parquet, tmp_path, reward, done):
     for name in ("recipe", "action_recipe", "rows", "dropped", "notes", "files", "fingerprint", "reward_range"):
         assert getattr(after, name) == getattr(before, name)
     if reward:
-        for name in ("size", "visits", "total", "scatter", "arrivals", "arrived"):
+        for name in ("size", "number", "earned", "spread", "arrivals", "arrived", "span"):
             assert np.array_equal(getattr(after.rewards, name), getattr(before.rewards, name))
 
 
@@ -95,7 +95,7 @@ def test_what_is_not_a_file_of_counts_is_refused(tallied, tmp_path):
         return write(path, arrays | {"about": np.frombuffer(text, dtype=np.uint8)})
 
     refused(told(format="something"), 'does not say "format": "certeq-counts"')
-    refused(told(version=2), "has version 2; this certeq reads up to 1")
+    refused(told(version=3), "has version 3; this certeq reads up to 2")
     refused(told(version="x"), "version must be a whole number")
     refused(told(rows=len(tallied) - 1), f"rows must be between {len(tallied)} and")
     refused(told(rows=2**70), "rows must be between")
@@ -124,7 +124,7 @@ def test_numbers_that_make_no_sense_are_refused(tallied, tmp_path):
     refused(with_("next_state", lambda array: array.sort()), "next states must rise")
     refused(with_("count", put(0, 0)), "counts be positive")
     refused(with_("ended", put(0, -1)), "ended must not be negative")
-    refused(with_("reward_total", put(0, np.nan)), "sums of rewards must be finite")
+    refused(with_("reward_earned", put(0, np.nan)), "sums of rewards must be finite")
     refused(write(path, arrays | {"pointer": arrays["pointer"][:-1]}), "pointer has .* entries instead of")
     refused(write(path, arrays | {"count": arrays["count"].astype(np.int32)}), "count.npy holds int32")
     refused(write(path, arrays | {"count": arrays["count"][None]}), r"count.npy holds int64 \(1, ")
@@ -190,6 +190,4 @@ def test_parts_that_do_not_go_together_are_refused(tallied):
     with pytest.raises(InputError, match="do not go with recipes"):
         replace(tallied, recipe=tallied.action_recipe)
     with pytest.raises(InputError, match="of different rows"):
-        replace(tallied, rewards=replace(tallied.rewards, visits=tallied.rewards.visits + 1))
-    with pytest.raises(InputError, match="go together"):
-        replace(tallied, reward_range=None)
+        replace(tallied, rewards=replace(tallied.rewards, number=tallied.rewards.number + 1))

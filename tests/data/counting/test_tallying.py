@@ -101,14 +101,18 @@ def test_rewards_add_up_as_in_a_loop(drawn, seed):
     S, A, N = 5, 3, 4
     state, action, outcome = state % codes(S), action % codes(A), outcome % codes(N)
     reward = np.random.default_rng(seed).normal(10, 2, len(state))
-    visits, total, arrived = np.zeros(S * A, dtype=np.int64), np.zeros(S * A), np.zeros(N)
+    visits, total, arrived = np.zeros((2, S * A), dtype=np.int64), np.zeros((2, S * A)), np.zeros(N)
     for s, a, n, r in zip(state.tolist(), action.tolist(), outcome.tolist(), reward.tolist(), strict=True):
-        visits[s * A + a] += 1
-        total[s * A + a] += r / 16
+        visits[int(n == N - 1), s * A + a] += 1
+        total[int(n == N - 1), s * A + a] += r / 16
         arrived[n] += r / 16
     mean = total / np.maximum(visits, 1)
-    scatter = sum((r / 16 - mean[s * A + a]) ** 2 for s, a, r in zip(state, action, reward, strict=True))
-    found = earn(state, action, outcome, reward, visits, A, N, 16.0)
-    assert np.array_equal(found.total, total)
+    spread, rows = np.zeros(2), ([], [])
+    for s, a, n, r in zip(state.tolist(), action.tolist(), outcome.tolist(), reward.tolist(), strict=True):
+        spread[int(n == N - 1)] += (r / 16 - mean[int(n == N - 1), s * A + a]) ** 2
+        rows[n == N - 1].append(r)
+    found = earn(state, action, outcome, reward, visits.ravel(), A, N, 16.0)
+    assert np.array_equal(found.pairs, total.ravel())
+    assert found.span.tolist() == [[min(kind, default=np.inf), max(kind, default=-np.inf)] for kind in rows]
     assert np.array_equal(found.arrived, arrived)
-    np.testing.assert_allclose(found.scatter, scatter, rtol=1e-12, atol=1e-30)
+    np.testing.assert_allclose(found.spread, spread, rtol=1e-12, atol=1e-30)

@@ -23,9 +23,9 @@ from certeq.data.counting.pieces import Layout
 from certeq.data.counting.spaces import Space
 from certeq.data.counting.tallying import Cells
 from certeq.data.recipes import Bins
-from certeq.data.sums import Sums
+from certeq.data.sums import PARTS, Sums
 
-SUMS = ("visits", "total", "scatter", "arrivals", "arrived")
+SUMS = (*PARTS, "span")
 
 
 def count_kept(
@@ -45,7 +45,7 @@ def identity(share: Sequence[Piece], layout: Layout) -> dict[str, Any]:
     """What a share's counts depend on: the rows, by file (its path, size and time of change), and how they are read."""
     files = {piece.file.path: [piece.file.size, _changed(piece.file)] for piece in share}
     pieces = [[piece.file.path, piece.start, piece.rows] for piece in share]
-    return {"task": "count", "files": files, "pieces": pieces, "layout": repr(layout)}
+    return {"task": "count by kind", "files": files, "pieces": pieces, "layout": repr(layout)}
 
 
 def _changed(file: File) -> int:
@@ -57,7 +57,7 @@ def to_arrays(part: Part) -> dict[str, NDArray[Any]]:
     """A part as arrays of numbers; whatever is text is in one of them, as JSON."""
     text: dict[str, Any] = {"rows": part.rows, "dropped": dict(part.dropped)}
     arrays: dict[str, NDArray[Any]] = {f"cells_{name}": array for name, array in part.cells._asdict().items()}
-    arrays |= {"ended": part.ended, "range": np.array([part.least, part.greatest])}
+    arrays["ended"] = part.ended
     for name, space in (("state", part.states), ("action", part.actions)):
         arrays[f"{name}_cells"] = space.cells
         text[name] = []
@@ -88,9 +88,8 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Part:
     rewards = None
     if "reward_size" in arrays:
         rewards = Sums(float(arrays["reward_size"]), *(arrays[f"reward_{name}"] for name in SUMS))
-    least, greatest = arrays["range"].tolist()
     cells = Cells(*(arrays[f"cells_{name}"] for name in Cells._fields))
-    return Part(states, actions, cells, arrays["ended"], rewards, least, greatest, text["rows"], text["dropped"])
+    return Part(states, actions, cells, arrays["ended"], rewards, text["rows"], text["dropped"])
 
 
 def _axis(told: Mapping[str, Any], array: NDArray[Any] | None) -> LabelSeries | Bins:

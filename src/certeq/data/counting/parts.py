@@ -25,8 +25,6 @@ class Part:
     cells: Cells  # one line for each pair, one column for each state
     ended: Integers  # (S * A,)
     rewards: Sums | None
-    least: float  # reward
-    greatest: float
     rows: int  # that were read
     dropped: Mapping[str, int]
 
@@ -50,8 +48,6 @@ def merge(one: Part, other: Part) -> Part:
         _sum(one.cells, other.cells, len(states)),
         one.ended + other.ended,
         rewards,
-        min(one.least, other.least),
-        max(one.greatest, other.greatest),
         rows,
         dropped,
     )
@@ -92,39 +88,31 @@ def _sum(one: Cells, other: Cells, n_states: int) -> Cells:
 
 def _spread(sums: Sums, state: Integers, action: Integers, S: int, A: int) -> Sums:
     """Sums by the states and actions of a larger part."""
-    visits, total = np.zeros((S, A), dtype=np.int64), np.zeros((S, A))
+    number, earned = np.zeros((2, S, A), dtype=np.int64), np.zeros((2, S, A))
     arrivals, arrived = np.zeros(S + 1, dtype=np.int64), np.zeros(S + 1)
-    pairs, reached = np.ix_(state, action), np.append(state, S)
-    visits[pairs], total[pairs] = sums.visits, sums.total
+    pairs, reached = np.ix_(np.arange(2), state, action), np.append(state, S)
+    number[pairs], earned[pairs] = sums.number, sums.earned
     arrivals[reached], arrived[reached] = sums.arrivals, sums.arrived
-    return replace(sums, visits=visits, total=total, arrivals=arrivals, arrived=arrived)
+    return replace(sums, number=number, earned=earned, arrivals=arrivals, arrived=arrived)
 
 
 def _add(one: Sums, other: Sums) -> Sums:
-    """Add sums up; the means of a pair in both are apart, and that adds to the scatter around their common mean."""
+    """Add sums up; the means of a pair in both are apart, and that adds to the spread around their common mean."""
     size = max(one.size, other.size)
-    one, other = _in_units(one, size), _in_units(other, size)
-    visits = one.visits + other.visits
+    one, other = one.in_units(size), other.in_units(size)  # powers of two
+    number = one.number + other.number
     apart = _means(one) - _means(other)
-    between = one.visits * (other.visits / np.maximum(visits, 1)) * apart**2
+    between = one.number * (other.number / np.maximum(number, 1)) * apart**2
     return Sums(
         size,
-        visits,
-        one.total + other.total,
-        np.asarray(one.scatter + other.scatter + between.sum()),
+        number,
+        one.earned + other.earned,
+        one.spread + other.spread + between.sum(axis=(-2, -1)),
         one.arrivals + other.arrivals,
         one.arrived + other.arrived,
+        np.stack([np.minimum(one.span, other.span)[:, 0], np.maximum(one.span, other.span)[:, 1]], axis=1),
     )
 
 
-def _in_units(sums: Sums, size: float) -> Sums:
-    """In other units; sizes are powers of two, so that nothing is rounded."""
-    scale = sums.size / size
-    if scale == 1.0:
-        return sums
-    scatter = np.asarray(sums.scatter * scale * scale)
-    return replace(sums, size=size, total=sums.total * scale, scatter=scatter, arrived=sums.arrived * scale)
-
-
 def _means(sums: Sums) -> Floats:
-    return np.asarray(sums.total / np.maximum(sums.visits, 1))
+    return np.asarray(sums.earned / np.maximum(sums.number, 1))

@@ -95,8 +95,6 @@ def count_rows(frame: Any, layout: Layout, rows: range) -> Part:
         used([one.axis for one in actions], action_grid.cells(chosen.actions[tried])),
         *_split(cells, S, A, there, tried),
         earned,
-        np.inf if reward is None else float(reward.min(initial=np.inf)),
-        -np.inf if reward is None else float(reward.max(initial=-np.inf)),
         len(rows),
         dropped,
     )
@@ -207,11 +205,20 @@ def _use(rows: CodedRows, cells: Cells) -> tuple[Integers, Integers, Sums | None
     tried = np.flatnonzero(table.any(axis=0))
     if rows.reward is None:
         return there, tried, None
+    ended = _ended(cells, S)
+    number = np.stack([visits - ended, ended])
     size = _unit(rows.reward)
-    earned = earn(rows.state, rows.action, rows.outcome, rows.reward, visits, A, S + 1, size)
-    pairs, reached = np.ix_(there, tried), np.append(there, S)
-    total = earned.total.reshape(S, A)[pairs]
-    sums = Sums(size, table[pairs], total, np.asarray(earned.scatter), arrivals[reached], earned.arrived[reached])
+    earned = earn(rows.state, rows.action, rows.outcome, rows.reward, number.ravel(), A, S + 1, size)
+    kinds, reached = np.ix_(np.arange(2), there, tried), np.append(there, S)
+    sums = Sums(
+        size,
+        number.reshape(2, S, A)[kinds],
+        earned.pairs.reshape(2, S, A)[kinds],
+        earned.spread,
+        arrivals[reached],
+        earned.arrived[reached],
+        earned.span,
+    )
     return there, tried, sums
 
 
@@ -223,10 +230,8 @@ def _unit(reward: Floats) -> float:
 
 def _split(cells: Cells, S: int, A: int, there: Integers, tried: Integers) -> tuple[Cells, Integers]:
     """Cells by the states and actions that occur, and the endings of each pair."""
-    sizes = np.diff(cells.pointer)
-    last = np.maximum(cells.pointer[1:] - 1, 0)
-    ends = (sizes > 0) & (cells.outcome[last] == S) if len(cells.outcome) else np.zeros(S * A, dtype=bool)
-    ended = np.where(ends, cells.number[last], 0) if ends.any() else np.zeros(S * A, dtype=np.int64)
+    sizes, ended = np.diff(cells.pointer), _ended(cells, S)
+    ends = ended > 0
     outcome, number = cells.outcome, cells.number
     if ends.any():
         goes_on = outcome != S
@@ -236,3 +241,12 @@ def _split(cells: Cells, S: int, A: int, there: Integers, tried: Integers) -> tu
     place_of = np.zeros(S, dtype=np.int32)
     place_of[there] = np.arange(len(there))
     return Cells(pointer, place_of[outcome], number), ended[line]
+
+
+def _ended(cells: Cells, S: int) -> Integers:
+    """How often each pair was followed by an ending, which is the last of its cells, ``(S * A,)``."""
+    if not len(cells.outcome):
+        return np.zeros(len(cells.pointer) - 1, dtype=np.int64)
+    last = np.maximum(cells.pointer[1:] - 1, 0)
+    ends = (np.diff(cells.pointer) > 0) & (cells.outcome[last] == S)
+    return np.where(ends, cells.number[last], 0)

@@ -31,7 +31,7 @@ from certeq.data.recipes import Recipe
 from certeq.data.sums import Sums
 
 FORMAT = "certeq-counts"
-VERSION = 1
+VERSION = 2
 MOST = 2**62  # rows: more could not be added up
 ARRAYS: dict[str, type[np.generic]] = {
     "about": np.uint8,  # JSON
@@ -39,7 +39,8 @@ ARRAYS: dict[str, type[np.generic]] = {
     "next_state": np.int32,  # of each cell
     "count": np.int64,  # of each cell
     "ended": np.int64,  # (S * A,), or none
-    "reward_total": np.float64,  # (S * A,), or none
+    "reward_total": np.float64,  # (S * A,), in version 1: by pair
+    "reward_earned": np.float64,  # (2 * S * A,), since version 2: by pair, of rows that went on, then of those that ended
     "reward_arrived": np.float64,  # (S + 1,), or none: by next state, the last entry for an ending
 }
 
@@ -52,7 +53,6 @@ class Tallied:
     recipe: Recipe  # columns -> states
     action_recipe: Recipe
     rewards: Sums | None = None
-    reward_range: tuple[float, float] | None = None  # least and greatest
     rows: int = 0  # that were read
     dropped: Mapping[str, int] = field(default_factory=dict)  # why rows were not counted -> how many
     notes: tuple[str, ...] = ()
@@ -69,8 +69,6 @@ class Tallied:
             )
         if self.rewards is not None and not np.array_equal(self.rewards.visits, self.counts.visits):
             raise InputError("Counts and sums of rewards are of different rows: their visits differ.")
-        if (self.rewards is None) != (self.reward_range is None):
-            raise InputError("Sums of rewards and the range of rewards go together: give both or neither.")
 
     def __len__(self) -> int:
         return int(self.counts.visits.sum())
@@ -84,6 +82,15 @@ class Tallied:
     def action_names(self) -> tuple[str, ...]:
         """Names of the actions."""
         return self.action_recipe.names
+
+    @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """The least and the greatest reward."""
+        return (
+            None
+            if self.rewards is None
+            else (float(self.rewards.span[:, 0].min()), float(self.rewards.span[:, 1].max()))
+        )
 
     @property
     def endings(self) -> int:
@@ -113,14 +120,10 @@ class Tallied:
         arrays: dict[str, NDArray[Any]] = dict(zip(("pointer", "next_state", "count"), cells, strict=True))
         if self.counts.ended is not None:
             arrays["ended"] = self.counts.ended.ravel()
-        if self.rewards is not None and self.reward_range is not None:
-            about["reward"] = {
-                "unit": self.rewards.size,
-                "scatter": float(self.rewards.scatter),
-                "least": self.reward_range[0],
-                "greatest": self.reward_range[1],
-            }
-            arrays |= {"reward_total": self.rewards.total.ravel(), "reward_arrived": self.rewards.arrived}
+        if self.rewards is not None:
+            span = [[float(end) for end in kind] if np.isfinite(kind).all() else None for kind in self.rewards.span]
+            about["reward"] = {"unit": self.rewards.size, "spread": self.rewards.spread.tolist(), "span": span}
+            arrays |= {"reward_earned": self.rewards.earned.ravel(), "reward_arrived": self.rewards.arrived}
         text = json.dumps(about, ensure_ascii=False, allow_nan=False).encode()
         file = io.BytesIO()
         arrays["about"] = np.frombuffer(text, dtype=np.uint8)
@@ -147,13 +150,11 @@ def finish(part: Part, roles: Roles, files: tuple[str, ...], fingerprint: str | 
             "and a next state."
         )
     counts = _counts(part.cells, part.ended if part.ended.any() else None, part.states.recipe(), len(part.actions))
-    span = None if part.rewards is None else (part.least, part.greatest)
     return Tallied(
         counts,
         part.states.recipe(),
         part.actions.recipe(),
         part.rewards,
-        span,
         part.rows,
         part.dropped,
         roles.notes,
@@ -223,16 +224,14 @@ def _tallied(arrays: Mapping[str, NDArray[Any]]) -> Tallied:
     S, A = recipe.n_states, action_recipe.n_states
     ended = arrays.get("ended")
     counts = _counts(_checked(arrays, S, A), None if ended is None else _of_size(ended, S * A, "ended"), recipe, A)
-    rewards, span = None, None
+    rewards = None
     if "reward" in about:
-        said = {key: _number(about["reward"][key]) for key in ("unit", "scatter", "least", "greatest")}
-        rewards, span = _sums(arrays, counts, said["unit"], said["scatter"]), (said["least"], said["greatest"])
+        rewards = (_sums if version > 1 else _sums_by_pair)(arrays, counts, about["reward"])
     return Tallied(
         counts,
         recipe,
         action_recipe,
         rewards,
-        span,
         whole("rows", about["rows"], int(counts.visits.sum()), MOST),
         {str(why): whole(f"dropped[{why!r}]", number, 0) for why, number in about["dropped"].items()},
         tuple(map(str, about["notes"])),
@@ -260,16 +259,59 @@ def _checked(arrays: Mapping[str, NDArray[Any]], S: int, A: int) -> Cells:
     return Cells(pointer, outcome, number)
 
 
-def _sums(arrays: Mapping[str, NDArray[Any]], counts: Counts, unit: float, scatter: float) -> Sums:
+def _sums(arrays: Mapping[str, NDArray[Any]], counts: Counts, said: Mapping[str, Any]) -> Sums:
+    S, A = counts.n_states, counts.n_actions
+    earned = _of_size(arrays["reward_earned"], 2 * S * A, "reward_earned").reshape(2, S, A)
+    spread = np.array([_number(each) for each in said["spread"]])
+    span = np.array([(np.inf, -np.inf) if ends is None else tuple(map(_number, ends)) for ends in said["span"]])
+    if spread.shape != (2,) or span.shape != (2, 2):
+        raise ValueError("there are two kinds of rows")
+    return _checked_sums(Sums(_number(said["unit"]), _kinds(counts), earned, spread, *_arrived(arrays, counts), span))
+
+
+def _sums_by_pair(arrays: Mapping[str, NDArray[Any]], counts: Counts, said: Mapping[str, Any]) -> Sums:
+    """Sums of version 1, which tell of a pair what it earned, and of all endings together what they paid.
+
+    Where a pair both went on and ended, its endings are taken to have paid what such endings paid on average.
+    """
     S, A = counts.n_states, counts.n_actions
     total = _of_size(arrays["reward_total"], S * A, "reward_total").reshape(S, A)
-    arrived = _of_size(arrays["reward_arrived"], S + 1, "reward_arrived")
-    if unit <= 0 or scatter < 0 or not (np.isfinite(total).all() and np.isfinite(arrived).all()):
-        raise ValueError("sums of rewards must be finite numbers")
+    number, (arrivals, arrived) = _kinds(counts), _arrived(arrays, counts)
+    went_on, ended = number
+    both = (went_on > 0) & (ended > 0)
+    paid = (arrived[-1] - total[(ended > 0) & ~both].sum()) / max(int(ended[both].sum()), 1)
+    last = np.where(both, ended * paid, np.where(ended > 0, total, 0.0))
+    apart = last / np.maximum(ended, 1) - (total - last) / np.maximum(went_on, 1)
+    between = np.where(both, went_on * (ended / np.maximum(went_on + ended, 1)) * apart**2, 0.0).sum()
+    spare = np.maximum(number - 1, 0).sum(axis=(-2, -1)) + np.array([1e-9, 0.0])
+    spread = max(_number(said["scatter"]) - between, 0.0) * spare / spare.sum()
+    there = np.any(number > 0, axis=(-2, -1), keepdims=True)[..., 0]
+    span = np.where(there, [_number(said["least"]), _number(said["greatest"])], [np.inf, -np.inf])
+    return _checked_sums(
+        Sums(_number(said["unit"]), number, np.stack([total - last, last]), spread, arrivals, arrived, span)
+    )
+
+
+def _kinds(counts: Counts) -> Integers:
+    """Rows of each pair that went on, and that ended, ``(2, S, A)``."""
+    ended = np.zeros_like(counts.visits) if counts.ended is None else counts.ended
+    return np.stack([counts.visits - ended, ended])
+
+
+def _arrived(arrays: Mapping[str, NDArray[Any]], counts: Counts) -> tuple[Integers, NDArray[np.float64]]:
+    """How often each next state was reached, and what was earned on the way there; the last entry is an ending."""
+    S, A = counts.n_states, counts.n_actions
     flat = counts.transitions if counts.sparse else counts.transitions.reshape(S * A, S)
     ended = 0 if counts.ended is None else int(counts.ended.sum())
     arrivals = np.append(np.asarray(flat.sum(axis=0), dtype=np.int64), ended)
-    return Sums(unit, counts.visits, total, np.asarray(scatter), arrivals, arrived)
+    return arrivals, _of_size(arrays["reward_arrived"], S + 1, "reward_arrived")
+
+
+def _checked_sums(sums: Sums) -> Sums:
+    finite = all(np.isfinite(part).all() for part in (sums.size, sums.earned, sums.spread, sums.arrived))
+    if sums.size <= 0 or (sums.spread < 0).any() or not finite:
+        raise ValueError("sums of rewards must be finite numbers")
+    return sums
 
 
 def _of_size(array: NDArray[Any], size: int, name: str) -> NDArray[Any]:

@@ -219,36 +219,49 @@ def _replace(codes: Any, places: Any, found: Any) -> None:
 
 
 class Earned(NamedTuple):
-    """What rows earned, in units of a given size."""
+    """What rows earned, in units of a given size: those that went on, then those that ended."""
 
-    total: Floats  # (S * A,)
+    pairs: Floats  # (2 * S * A,)
     arrived: Floats  # (N,): by outcome
-    scatter: float  # squared distances of the rows from the means of their pairs, added up
+    spread: Floats  # (2,): squared distances of the rows from the means of their pair and kind, added up
+    span: Floats  # (2, 2): least and greatest of each kind, in no units
 
 
 def earn(
-    state: Codes, action: Codes, outcome: Codes, reward: Floats, visits: Integers, A: int, N: int, size: float
+    state: Codes, action: Codes, outcome: Codes, reward: Floats, number: Integers, A: int, N: int, size: float
 ) -> Earned:
-    """Add up rewards by pair, ``visits`` ``(S * A,)`` of which there are, and by outcome, each sum in row order."""
-    total, arrived = np.zeros(len(visits)), np.zeros(N)
-    pair, earned = (_still(state), _still(action)), _still(reward)
-    _add(*pair, _still(outcome), earned, np.uint64(A), 1.0 / size, total, arrived)
-    mean = total / np.maximum(visits, 1)
-    return Earned(total, arrived, _scatter(*pair, earned, np.uint64(A), 1.0 / size, mean))
+    """Add up rewards by kind and pair, ``number`` ``(2 * S * A,)`` of which there are, and by outcome, in row order.
+
+    Outcome N - 1 is an ending.
+    """
+    pairs, arrived = np.zeros(len(number)), np.zeros(N)
+    spread, span = np.zeros(2), np.array([[np.inf, -np.inf]] * 2)
+    rows = _still(state), _still(action), _still(outcome), _still(reward)
+    _add(*rows, np.uint64(A), 1.0 / size, pairs, arrived, span)
+    _spread(*rows, np.uint64(A), np.uint64(N), 1.0 / size, pairs / np.maximum(number, 1), spread)
+    return Earned(pairs, arrived, spread, span)
 
 
 @_compile
-def _add(state: Any, action: Any, outcome: Any, reward: Any, A: Any, scale: float, total: Any, arrived: Any) -> None:
+def _add(
+    state: Any, action: Any, outcome: Any, reward: Any, A: Any, scale: float, pairs: Any, arrived: Any, span: Any
+) -> None:
+    ending, half = np.uint64(len(arrived) - 1), np.uint64(len(pairs) // 2)
     for i in range(len(state)):
         units = reward[i] * scale
-        total[np.uint64(state[i]) * A + np.uint64(action[i])] += units
+        kind = _1 if np.uint64(outcome[i]) == ending else _0
+        pairs[kind * half + np.uint64(state[i]) * A + np.uint64(action[i])] += units
         arrived[np.uint64(outcome[i])] += units
+        span[kind, 0] = min(span[kind, 0], reward[i])
+        span[kind, 1] = max(span[kind, 1], reward[i])
 
 
 @_compile
-def _scatter(state: Any, action: Any, reward: Any, A: Any, scale: float, mean: Any) -> float:
-    scatter = 0.0
+def _spread(
+    state: Any, action: Any, outcome: Any, reward: Any, A: Any, N: Any, scale: float, mean: Any, spread: Any
+) -> None:
+    half = np.uint64(len(mean) // 2)
     for i in range(len(state)):
-        distance = reward[i] * scale - mean[np.uint64(state[i]) * A + np.uint64(action[i])]
-        scatter += distance * distance
-    return scatter
+        kind = _1 if np.uint64(outcome[i]) == N - _1 else _0
+        distance = reward[i] * scale - mean[kind * half + np.uint64(state[i]) * A + np.uint64(action[i])]
+        spread[kind] += distance * distance
