@@ -1033,3 +1033,44 @@ def share_of_variance_lost(reward, kept):
     if variance(reward) == 0 or not (out >= 5 or (out > 1 and remains == 0)):
         return 0.0
     return 1 - remains / variance(reward)
+
+
+# ---- rewards ----
+
+
+def pooled_reward(rows: Sequence[tuple[int, int, float]], groups: Sequence[Any], strengths: Sequence[float]) -> float:
+    """Mean reward along a chain of groups, each a set of pairs; the last is never drawn toward anything.
+
+    From the widest to the narrowest: the group's rows and so many made-up rows that earn the wider group's mean.
+    """
+    mean = 0.0
+    for group, strength in zip(reversed(groups), (0.0, *reversed(strengths)), strict=True):
+        earned = [r for s, a, r in rows if (s, a) in group]
+        if len(earned) + strength > 0:
+            mean = (sum(earned) + strength * mean) / (len(earned) + strength)
+    return mean
+
+
+def left_out_error(rows: Sequence[tuple[int, int, float]], chains: Any, strengths: Sequence[float]) -> float:
+    """Squared errors of all rows, each predicted from the others, added up; ``chains`` has the groups of a pair."""
+    total = 0.0
+    for i, (s, a, r) in enumerate(rows):
+        others = [row for j, row in enumerate(rows) if j != i]
+        total += (r - pooled_reward(others, chains[s, a], strengths)) ** 2
+    return total
+
+
+def outcome_reward(
+    rows: Sequence[tuple[int, int, int, float]], row: Row, weight: float, target: Row, s: int, a: int
+) -> float:
+    """What a pair earns in the plan, with own means: over the outcomes of (1 - w)·data + w·target, each paid as seen.
+
+    ``rows`` are (state, action, next state or -1, reward); ``row`` and ``target`` leave out the chance of ending.
+    """
+    on = [r for t, b, n, r in rows if (t, b) == (s, a) and n >= 0]
+    end = [r for t, b, n, r in rows if (t, b) == (s, a) and n < 0]
+    total = 0.0
+    for share, law in ((1 - weight, row), (weight, target)):
+        for chance, paid in ((sum(law), on), (1 - sum(law), end)):
+            total += share * chance * (sum(paid) / len(paid) if paid else 0.0)
+    return total

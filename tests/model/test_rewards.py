@@ -127,7 +127,7 @@ def test_a_pair_with_more_rows_keeps_more_of_its_own_mean():
     assert 0 < kept[0, 1] < kept[1, 0] < kept[0, 0] < 1
 
 
-@each_pool
+@pytest.mark.parametrize("pool", ["none", "state", "overall"])
 @given(SEEDS, st.floats(0, 2), st.floats(0, 2))
 def test_a_pooled_mean_lies_between_the_pairs_own_and_what_it_is_pulled_toward(pool, seed, spread, noise):
     batch = drawn(seed, spread=spread, noise=noise)

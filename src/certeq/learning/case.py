@@ -22,7 +22,7 @@ from certeq.data.recipes import Recipe
 from certeq.data.sums import Sums, add_up
 from certeq.learning.equivalence import Model, estimate, solve_model
 from certeq.learning.rules import Rules
-from certeq.model.rewards import Rewards, arrival_means, means
+from certeq.model.rewards import Rewards, arrival_means, means, outcome_means
 from certeq.model.rewards import estimate as rewards_of
 from certeq.planners import FinitePlan, Plan
 
@@ -159,9 +159,27 @@ class Case:
         """Rewards of each pair ``(..., S, A)`` as the rows of the pair say, pooled if that was asked for."""
         earned = self.data.reward
         if isinstance(earned, Sums):
-            return means(earned, self.rules.reward_pool)
+            return means(earned, self._pool, self.data.counts.positions)
         assert earned is not None
         return earned
+
+    @cached_property
+    def by_outcome(self) -> tuple[Floats, Floats] | None:
+        """What each pair earns when it goes on, and when the episode ends, ``(..., S, A)`` each.
+
+        None where rewards are known, or go by next state, or nothing ended: then a pair earns what it earns.
+        """
+        rules, counts, earned = self.rules, self.data.counts, self.data.reward
+        if not isinstance(earned, Sums) or rules.reward_by == "next_state" or counts.ended is None:
+            return None
+        going, ending = outcome_means(earned, self._pool, counts.positions)
+        if rules.unvisited == "zero":  # an ending that a convention made up pays nothing
+            ending = np.where(counts.visits < rules.min_visits, going, ending)
+        return going, ending
+
+    @property
+    def _pool(self) -> str:
+        return "none" if self.rules.reward_by == "next_state" else self.rules.reward_pool
 
     @cached_property
     def rewards(self) -> Rewards | None:
@@ -169,7 +187,8 @@ class Case:
         rules, earned = self.rules, self.data.reward
         if not isinstance(earned, Sums):
             return None
-        return rewards_of(earned, pool=rules.reward_pool, by_next_state=rules.reward_by == "next_state")
+        places = self.data.counts.positions
+        return rewards_of(earned, pool=self._pool, by_next_state=rules.reward_by == "next_state", positions=places)
 
     @cached_property
     def model(self) -> Model:
@@ -189,7 +208,7 @@ class Case:
         """Rewards of each pair ``(..., S, A)``, before the regularizer and states without advice have their say."""
         if isinstance(self.data.reward, Sums) and self.rules.reward_by == "next_state":
             return self.model.on_arrival(arrival_means(self.data.reward))
-        return self.by_pair
+        return self.by_pair if self.by_outcome is None else self.model.on_outcome(*self.by_outcome)
 
     def plan(self, **how: Any) -> Plan | FinitePlan:
         """Plan, forever with what `certeq.solve` takes; of tied actions the best supported one is advised."""

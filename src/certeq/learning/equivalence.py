@@ -46,11 +46,25 @@ class Model:
             table = np.where(self.stranded[..., None], table.mean(axis=-1, keepdims=True), table)
         return self.shrinkage.mix_reward(table)
 
+    @property
+    def _leads(self) -> Kernel:
+        """Rows that say what follows, where rewards belong to what follows.
+
+        A zero target does not say where one arrives, and an ending that stands for a lower discount pays nothing; where
+        actions are averaged, their rewards are averaged afterwards. Then these are the data rows alone.
+        """
+        says = self.shrinkage.target.mass().max() > 0 and not self.shrinkage.averages_actions
+        return self.transition if says else self.data
+
     def on_arrival(self, arrival: Floats) -> Floats:
         """Rewards of each pair, ``(..., S, A)``, from those by next state, ``(..., S + 1)``; the last is an ending."""
-        # a zero target does not say where one arrives, so rewards by next state then follow the data rows alone
-        rows = self.transition if self.shrinkage.target.mass().max() > 0 else self.data
+        rows = self._leads
         return rows.expect(arrival[..., :-1]) + (1 - rows.mass()) * arrival[..., -1, None, None]
+
+    def on_outcome(self, going: Floats, ending: Floats) -> Floats:
+        """Rewards of each pair, ``(..., S, A)``, from what it earns when it goes on and when the episode ends."""
+        mass = self._leads.mass()
+        return np.asarray(mass * going + (1 - mass) * ending)
 
 
 def estimate(

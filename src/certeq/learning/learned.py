@@ -230,7 +230,7 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
         alerts.append(
             f"In {int(ties.sum())} of {S} states several actions are equally good; the one tried most often is advised."
         )
-    if not case.data.known_rewards and case.data.alike and not _ends_matter(case):
+    if case.data.alike and not _ends_matter(case):
         alerts.append("Every reward is the same, so no action can be better than another.")
     if isinstance(plan, Plan) and plan.outcome != "optimal":
         alerts.append(f"Planning {plan.outcome.removesuffix('; see bound')}. {_worth(plan)}")

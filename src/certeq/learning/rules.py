@@ -94,7 +94,7 @@ class Rules:
     )
     reward_pool: str = said(
         "none",
-        "Pull noisy rewards of pairs toward the mean of their state, or of everything.",
+        "Let noisy rewards of pairs borrow from their state, from everything, or from neighbors; auto: what predicts.",
         panel=PANEL,
         choices=_pools,
         what="way of pooling rewards",
@@ -108,7 +108,7 @@ class Rules:
 
         check_all(self)
         check_settings(self.regularizer, self.settings)
-        if self.reward_by == "next_state" and self.reward_pool != "none":
+        if self.reward_by == "next_state" and self.reward_pool not in ("none", "auto"):
             raise InputError("reward_pool pools rewards by pair; with reward_by='next_state' leave it at 'none'.")
 
     @classmethod

@@ -40,7 +40,7 @@ ARRAYS: dict[str, type[np.generic]] = {
     "count": np.int64,  # of each cell
     "ended": np.int64,  # (S * A,), or none
     "reward_total": np.float64,  # (S * A,), in version 1: by pair
-    "reward_earned": np.float64,  # (2 * S * A,), since version 2: by pair, of rows that went on, then of those that ended
+    "reward_earned": np.float64,  # (2 * S * A,), since version 2: of rows that went on, then ended
     "reward_arrived": np.float64,  # (S + 1,), or none: by next state, the last entry for an ending
 }
 

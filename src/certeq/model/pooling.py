@@ -1,0 +1,175 @@
+"""Pooling: a pair with few rows borrows from wider and wider groups that it belongs to.
+
+A *chain* of groups leads from the pair to all rows: the pair, its state, the states up to one and two steps away, and
+everything; or the pair, the same action one and two steps away, the action anywhere, and everything. Group l has n_l
+rows that add up to t_l. From the widest to the narrowest, each group's mean is drawn toward that of the next by a
+strength k_l, a number of rows:
+
+    m_l = (t_l + k_l·m_{l+1}) / (n_l + k_l)
+
+A group without rows takes the next one's mean. With one row r of the pair left out, every m_l is u_l - v_l·r, so the
+squared errors of predicting each row from all others add up, over a pair with mean r̄ and scatter Σ(r - r̄)², to
+
+    (1 + v)²·Σ(r - r̄)² + n·((1 + v)·r̄ - u)²
+
+which needs no rows. Only what all pairs scatter is known, so (n - 1)·σ² stands for the scatter of a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from certeq.base.arrays import Floats, Integers
+from certeq.data.positions import Positions
+from certeq.model.lattice import RING, lattice
+
+STRENGTHS = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+SAME = 1 - 1e-9  # of an error: what differs by rounding alone is no better, whatever the order of the rows
+ROOMY = 300_000  # states, up to which neighbors two steps away are looked up
+
+
+class Group(NamedTuple):
+    """One group for each pair that it is a group of; the axes of states and actions may be 1."""
+
+    rows: Any  # (..., S or 1, A or 1)
+    total: Any
+
+
+class Pooled(NamedTuple):
+    """What pairs are expected to earn, and how well rows are predicted that way."""
+
+    mean: Floats  # (..., S, A)
+    error: Floats  # (...): squared errors of all rows, each predicted from the others, added up
+
+
+def pair(rows: Integers, total: Floats) -> Group:
+    """The pair itself."""
+    return Group(rows, total)
+
+
+def state(rows: Integers, total: Floats) -> Group:
+    """The pairs of the same state."""
+    return Group(rows.sum(axis=-1, keepdims=True), total.sum(axis=-1, keepdims=True))
+
+
+def everything(rows: Integers, total: Floats) -> Group:
+    """All pairs."""
+    return Group(rows.sum(axis=(-2, -1), keepdims=True), total.sum(axis=(-2, -1), keepdims=True))
+
+
+def through_states(rows: Integers, total: Floats, positions: Positions | None) -> list[Group]:
+    """The chain from the pair over its state and the states around it, whatever the action."""
+    own = state(rows, total)
+    return [pair(rows, total), own, *_around(own, positions), everything(rows, total)]
+
+
+def through_actions(rows: Integers, total: Floats, positions: Positions | None) -> list[Group]:
+    """The chain from the pair over the same action in the states around it, and anywhere."""
+    own = pair(rows, total)
+    action = Group(rows.sum(axis=-2, keepdims=True), total.sum(axis=-2, keepdims=True))
+    return [own, *_around(own, positions), action, everything(rows, total)]
+
+
+def blend(chain: Sequence[Group], strengths: Sequence[Any]) -> Floats:
+    """The mean m_0 of each pair, ``(..., S, A)``; strengths of all groups but the widest broadcast with them."""
+    mean = chain[-1].total / np.maximum(chain[-1].rows, 1)
+    for group, strength in zip(chain[-2::-1], list(strengths)[::-1], strict=True):
+        size = group.rows + strength
+        alone = size == 0
+        drawn = group.total + np.where(np.isinf(strength), 0.0, strength) * mean
+        mean = np.where(alone | np.isinf(strength), mean, drawn / np.where(alone, 1, size))
+    return np.broadcast_to(mean, np.broadcast_shapes(*(np.shape(group.rows) for group in chain)))
+
+
+def left_out(chain: Sequence[Group], strengths: Sequence[Any], noise: Floats) -> Floats:
+    """Squared errors of all rows, each predicted from the others, added up, ``(...)``; ``noise`` is σ²."""
+    last = np.maximum(chain[-1].rows - 1, 1)
+    u, v = chain[-1].total / last, 1 / last
+    for group, strength in zip(chain[-2::-1], list(strengths)[::-1], strict=True):
+        size = np.maximum(group.rows - 1, 0) + strength
+        alone = (size == 0) | np.isinf(strength)
+        finite, safe = np.where(np.isinf(strength), 0.0, strength), np.where(alone, 1.0, size)
+        u = np.where(alone, u, (group.total + finite * u) / safe)
+        v = np.where(alone, v, (1 + finite * v) / safe)
+    own = chain[0]
+    mean, spare = own.total / np.maximum(own.rows, 1), np.maximum(own.rows - 1, 0) * noise[..., None, None]
+    error = (1 + v) ** 2 * spare + own.rows * ((1 + v) * mean - u) ** 2
+    return np.asarray(np.where(own.rows > 0, error, 0.0).sum(axis=(-2, -1)))
+
+
+def pool(chain: Sequence[Group], strengths: Sequence[Any], noise: Floats) -> Pooled:
+    """Pool along a chain with given strengths."""
+    return Pooled(blend(chain, strengths), left_out(chain, strengths, noise))
+
+
+def best(chain: Sequence[Group], noise: Floats) -> Pooled:
+    """Pool along a chain with the strengths that predict best: one for the pair, and one for all wider groups.
+
+    The two are sought in turn, each of ``STRENGTHS`` given the other, twice. Without noise there is nothing to average
+    away, and a pair keeps its own mean.
+    """
+    chosen, wider = np.stack([noise > 0, np.ones(noise.shape)]).astype(np.float64), len(chain) - 2
+    for which in (1, 0, 1, 0):
+        least = np.full(noise.shape, np.inf)
+        before = chosen.copy()
+        for strength in STRENGTHS:
+            trial = before.copy()
+            trial[which] = strength if which else np.where(noise > 0, strength, 0.0)
+            error = left_out(chain, _each(trial, wider), noise)
+            better = error < least * SAME
+            chosen[which], least = np.where(better, trial[which], chosen[which]), np.where(better, error, least)
+    return pool(chain, _each(chosen, wider), noise)
+
+
+def better_of(one: Pooled, other: Pooled) -> Pooled:
+    """Whichever predicts better, data set by data set; the first where nothing is gained by the other."""
+    gains = other.error < one.error * SAME
+    return Pooled(np.where(gains[..., None, None], other.mean, one.mean), np.where(gains, other.error, one.error))
+
+
+def _each(chosen: Floats, wider: int) -> list[Floats]:
+    """A strength for each group but the widest, ``(..., 1, 1)``."""
+    inner, outer = chosen[..., None, None]
+    return [inner, *[outer] * wider]
+
+
+def _around(own: Group, positions: Positions | None) -> list[Group]:
+    """The states up to one step away and up to two; none of them where the states have no places."""
+    if positions is None or not positions.placed.any():
+        return []
+    steps = (1, 2) if positions.n_states <= ROOMY else (1,)
+    return [Group(*(_gather(neighborhood(positions, step), part) for part in own)) for step in steps]
+
+
+def _gather(around: Any, table: Any) -> Any:
+    """Sums over the states around each, ``(..., S, A or 1)``."""
+    states = np.moveaxis(table, -2, 0)
+    found = around @ states.reshape(len(states), -1)
+    return np.moveaxis(found.reshape(states.shape), 0, -2)
+
+
+@lru_cache(maxsize=4)
+def neighborhood(positions: Positions, steps: int) -> Any:
+    """Which states are up to one or two steps away, itself among them: a CSR matrix ``(S, S)`` of ones."""
+    S, grid = positions.n_states, lattice(positions, positions.n_states)
+    at, size = np.flatnonzero(positions.placed), positions.sizes
+    key = positions.places[at] @ grid.stride
+    order = np.argsort(key)
+    known, states = key[order], at[order]
+    lines, columns = [np.arange(S)], [np.arange(S)]
+    for offset in grid.offsets if steps > 1 else grid.offsets[: grid.near]:
+        there = positions.places[at] + offset
+        there = np.where(grid.axis == RING, there % size, there)
+        inside = ((there >= 0) & (there < size)).all(axis=1)
+        wanted = there[inside] @ grid.stride
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        taken = known[place] == wanted
+        lines.append(at[inside][taken])
+        columns.append(states[place][taken])
+    line, column = np.concatenate(lines), np.concatenate(columns)
+    return sp.coo_array((np.ones(len(line), dtype=np.int64), (line, column)), shape=(S, S)).tocsr()
