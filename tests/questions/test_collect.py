@@ -37,23 +37,27 @@ def draws_of(counts, reward, magnitude, draws, *, seed=0):
     return Draws(counts, np.full((1, 1, N), 1 / N), known, reward, -(-draws // 4), seeds)
 
 
-@given(SEEDS, st.booleans(), st.floats(0, 0.95))
-def test_values_after_an_observation_are_those_of_solving_anew(seed, ends, gamma):
+@given(SEEDS, st.booleans(), st.booleans(), st.floats(0, 0.95))
+def test_values_after_an_observation_are_those_of_solving_anew(seed, ends, by_outcome, gamma):
     """Each policy with each action in each state, once the row of that pair has moved toward an outcome."""
     S, A, k = 3, 2, 2
     rng = np.random.default_rng(seed)
     rows, reward = random_rows(rng, (k, S, A, S), ends=ends), rng.normal(size=(k, S, A))
     policy, start, move = rng.integers(A, size=S), rng.dirichlet(np.ones(S)), rng.random((k, S, A))
-    found = _look(rows, reward, policy, gamma, start, move, S + ends)
+    paid = rng.normal(size=(k, S, A, S + ends)) if by_outcome else None
+    found = _look((rows, reward, paid), policy, gamma, start, move, S + ends)
     for i, s, a in product(range(k), range(S), range(A)):
         other = np.where(np.arange(S) == s, a, policy)
         assert found.before[i, s, a] == pytest.approx(value(rows[i], reward[i], gamma, other, start), abs=1e-9)
         for o in range(S + ends):
             moved, more = rows[i].copy(), reward[i].copy()
+            if by_outcome:
+                more[s, a] += move[i, s, a] * (paid[i, s, a, o] - more[s, a])
+            then = more.copy()
             moved[s, a] = (1 - move[i, s, a]) * moved[s, a] + move[i, s, a] * (np.arange(S) == o)
             assert found.after[i, s, a, o] == pytest.approx(value(moved, more, gamma, other, start), abs=1e-9)
             more[s, a] += 1
-            rise = value(moved, more, gamma, other, start) - value(moved, reward[i], gamma, other, start)
+            rise = value(moved, more, gamma, other, start) - value(moved, then, gamma, other, start)
             assert found.slope[i, s, a, o] == pytest.approx(rise, abs=1e-9)
 
 
@@ -66,7 +70,7 @@ def test_a_moved_draw_is_a_draw_of_the_updated_posterior():
     counts, n = np.array([[[3, 0], [1, 1]], [[0, 0], [2, 6]]]), 40_000
     drawn = draws_of(counts, np.zeros((2, 2)), 1.5, n)
     models = _Models(drawn, np.random.default_rng(1))
-    rows = np.concatenate([part for _, part, _ in models])
+    rows = np.concatenate([part for _, part, *_ in models])
     for s, a, o in product(range(2), repeat=3):
         move = models.move[:, s, a]
         moved = (1 - move) * rows[:, s, a, 0] + move * (o == 0)

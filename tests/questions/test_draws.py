@@ -1,5 +1,7 @@
 """Draws from the posterior: rows and rewards follow the laws that the module says they do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -135,12 +137,30 @@ def test_known_rewards_are_what_they_are():
 
 
 def test_estimated_rewards_are_drawn_from_their_posterior():
-    batch = noisy_batch(n=40)
+    batch = replace(noisy_batch(n=40), next_state=np.zeros(40, int))
     drawn = draw_models(estimate(tally(batch)), None, 3000, rewards=rewards_of(batch), batch=batch, rng=2)
     reward = np.concatenate([drawn.block(b)[1] for b in drawn.blocks])
     mean, variance = drawn.reward.moments
     assert (np.abs(reward.mean(axis=0) - mean) < 5 * reward.std(axis=0) / np.sqrt(3000)).all()
     np.testing.assert_allclose(reward.var(axis=0), variance, rtol=0.25)
+
+
+def test_rewards_of_going_on_and_of_ending_are_drawn_apart_and_paid_by_the_drawn_row():
+    batch = noisy_batch(n=80)
+    told = rewards_of(batch)
+    drawn = draw_models(estimate(tally(batch)), None, 500, rewards=told, batch=batch, rng=2)
+    going, ending = drawn.reward
+    for law, kind in ((going, ~batch.ended), (ending, batch.ended)):
+        assert law.visits.sum() == kind.sum()
+        assert law.span == (batch.reward[kind].min(), batch.reward[kind].max())
+    for b in drawn.blocks:
+        rows, reward, paid = drawn.by_outcome(b)
+        full = np.append(rows, 1 - rows.sum(axis=-1, keepdims=True), axis=-1)
+        np.testing.assert_allclose(reward, (full * paid).sum(axis=-1))
+        assert paid[..., :4].std(axis=-1).max() < 1e-12
+        for law, part in ((going, paid[..., 0]), (ending, paid[..., 4])):
+            assert part.min() >= law.span[0]
+            assert part.max() <= law.span[1]
 
 
 def test_rewards_by_next_state_are_earned_where_the_drawn_rows_lead():

@@ -210,6 +210,27 @@ class Case:
             return self.model.on_arrival(arrival_means(self.data.reward))
         return self.by_pair if self.by_outcome is None else self.model.on_outcome(*self.by_outcome)
 
+    @cached_property
+    def possible(self) -> tuple[float, float]:
+        """The least and the greatest value that rewards like these allow, whatever the transitions.
+
+        Going on for ever, or for all decisions of a horizon, pays at most the greatest reward of going on each time;
+        an ending pays its own. Where rewards are known by pair, those of pairs that ever went on, and that ever ended.
+        """
+        earned, counts, gamma, H = self.data.reward, self.data.counts, self.rules.discount, self.rules.horizon
+        steps = float(H if H is not None else np.inf) if gamma == 1 else (1 - gamma ** (H or np.inf)) / (1 - gamma)
+        if isinstance(earned, Sums):
+            (low, high), (last_low, last_high) = earned.span.tolist()
+        else:
+            ended = np.zeros_like(counts.visits) if counts.ended is None else counts.ended
+            kinds = (self.by_pair[..., (counts.visits > ended) | (counts.visits == 0)], self.by_pair[..., ended > 0])
+            (low, high), (last_low, last_high) = ((one.min(initial=np.inf), one.max(initial=-np.inf)) for one in kinds)
+        if not high >= low:  # nothing went on
+            low = high = 0.0
+        most = [high, last_high, high * steps if high else 0.0]
+        least = [low, last_low, low * steps if low else 0.0]
+        return float(min(least)), float(max(most))
+
     def plan(self, **how: Any) -> Plan | FinitePlan:
         """Plan, forever with what `certeq.solve` takes; of tied actions the best supported one is advised."""
         rules, names = self.rules, self.data.state_names

@@ -27,6 +27,8 @@ from certeq.model.rewards import Rewards
 from certeq.planners import FinitePlan, Plan, Progress
 from certeq.regularizers import Shrinkage
 
+
+BEYOND = 1e-6  # of the largest value: what rounding and planning may add to what is possible
 FEW = 5  # visits below which an advised action is pointed out
 
 
@@ -232,6 +234,9 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
         )
     if case.data.alike and not _ends_matter(case):
         alerts.append("Every reward is the same, so no action can be better than another.")
+    beyond = _beyond(case, plan)
+    if beyond:
+        alerts.append(beyond)
     if isinstance(plan, Plan) and plan.outcome != "optimal":
         alerts.append(f"Planning {plan.outcome.removesuffix('; see bound')}. {_worth(plan)}")
     return alerts
@@ -240,6 +245,21 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
 def _ends_matter(case: Case) -> bool:
     """Whether rewards that are all the same still differ in value: where episodes end, there are fewer of them."""
     return case.data.endings > 0 and bool(np.any(case.by_pair))
+
+
+def _beyond(case: Case, plan: Plan | FinitePlan) -> str:
+    """A warning where values are claimed that the rewards do not allow; an empty text where none is."""
+    values, (least, most) = plan.values, case.possible
+    room = BEYOND * max(1.0, float(np.abs(values).max()))
+    high, low = float(values.max()), float(values.min())
+    if not (high > most + room or low < least - room):
+        return ""
+    claimed, allowed = (high, most) if high > most + room else (low, least)
+    return (
+        f"A value of {number(claimed)} is claimed, but the rewards allow {number(allowed)} at most: do not believe the "
+        "values. Rewards known by pair are paid again where the regularizer has an ending go on; leave them to be "
+        "estimated from the rows, or give each kind of ending a state of its own."
+    )
 
 
 def _worth(plan: Plan) -> str:

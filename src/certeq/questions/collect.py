@@ -39,9 +39,9 @@ from certeq.learning.learned import Learned
 from certeq.model.kernel import Rows
 from certeq.planners import solve
 from certeq.questions.asking import Asking, Question, check_draws
-from certeq.questions.draws import Draws, draw_models
+from certeq.questions.draws import Draws, Law, draw_models
 from certeq.questions.posterior import start_of
-from certeq.questions.reward_posterior import RewardPosterior
+from certeq.questions.reward_posterior import ByOutcome, RewardPosterior
 from certeq.questions.words import name
 
 DRAWS = 40  # from the posterior, in a report
@@ -184,31 +184,49 @@ class _Models:
         strength = drawn.magnitude / total
         row = drawn.counts * (1 / total).mean(axis=0)[..., None] + drawn.prior * strength.mean(axis=0)[..., None]
         self.predicted = np.broadcast_to(row, drawn.counts.shape)  # (S, A, N): chance of each outcome, observed next
-        self.parts, self.chance, self.spread = _reward_parts(drawn.reward, visits.shape)
+        self.parts, self.chance, self.spread = _reward_parts(drawn.reward, self.predicted)
         small = len(total) * drawn.counts.size <= KEPT
-        self._kept = [drawn.block(at) for at in drawn.blocks] if small else None
+        self._kept = [drawn.by_outcome(at) for at in drawn.blocks] if small else None
 
     def __len__(self) -> int:
         return len(self.move)
 
-    def __iter__(self) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Which draws, their rows ``(k, S, A, S)`` and their rewards ``(k, S, A)``."""
+    def __iter__(self) -> Iterator[tuple[slice, Floats, Floats, Floats | None]]:
+        """Which draws, their rows ``(k, S, A, S)``, rewards ``(k, S, A)``, and what each outcome pays, or None."""
         for at in self.drawn.blocks:
-            rows, reward = self.drawn.block(at) if self._kept is None else self._kept[at]
+            rows, reward, paid = self.drawn.by_outcome(at) if self._kept is None else self._kept[at]
             begin = at * self.drawn.together
-            yield slice(begin, begin + len(rows)), rows, reward
+            yield slice(begin, begin + len(rows)), rows, reward, paid
 
 
-def _reward_parts(law: Floats | RewardPosterior, shape: tuple[int, ...]) -> tuple[Floats, Floats, Floats]:
-    """Parts of a standard normal, each by its mean, with their chances; and how far an observed reward moves a mean."""
-    if isinstance(law, np.ndarray) or law.variance.shape != shape:  # known, or by next state
-        return np.zeros(1), np.ones(1), np.zeros(shape)
+def _reward_parts(law: Law, predicted: Floats) -> tuple[Floats, Floats, Floats]:
+    """Parts of a standard normal, each by its mean, with their chances; and how far a reward moves the pair's.
+
+    How far depends on the outcome that it came with, ``(S, A, N)``: what going on pays, and what ending pays, are parts
+    of what the pair earns as large as their chances.
+    """
+    pairs = predicted.shape[:-1]
+    if isinstance(law, np.ndarray) or (not isinstance(law, ByOutcome) and law.variance.shape != pairs):
+        return np.zeros(1), np.ones(1), np.zeros(predicted.shape)  # known, or by next state
     from scipy.stats import norm
 
     edges = np.concatenate([[-np.inf], EDGES, [np.inf]])
     chance = np.diff(norm.cdf(edges))
+    moved = np.zeros(predicted.shape)
+    if not isinstance(law, ByOutcome):
+        moved += _moved(law)[..., None]
+    else:
+        going, ending = (_moved(each) for each in law)
+        ends = predicted[..., -1:]
+        moved += (1 - ends) * going[..., None]
+        moved[..., -1:] = ends * ending[..., None]
+    return -np.diff(norm.pdf(edges)) / chance, chance, moved
+
+
+def _moved(law: RewardPosterior) -> Floats:
+    """How far an observed reward moves its mean, in standard deviations, ``(S, A)``."""
     variance, total = law.variance, law.variance + law.within
-    return -np.diff(norm.pdf(edges)) / chance, chance, variance / np.sqrt(np.where(total > 0, total, 1))
+    return np.asarray(variance / np.sqrt(np.where(total > 0, total, 1)))
 
 
 def _candidates(
@@ -217,7 +235,7 @@ def _candidates(
     """Policies to choose among ``(K, S)``; and what the best policy of each draw is worth on average."""
     D, S = len(models), allowed.shape[0]
     reward, optima, ideal = np.zeros(allowed.shape), [], 0.0
-    for _, rows, gain in models:
+    for _, rows, gain, _ in models:
         plan = solve(Rows.trusted(rows), gain, discount, allowed=allowed)
         optima.append(plan.policy)
         ideal += float((plan.values @ start).sum()) / D
@@ -247,9 +265,9 @@ def _tabulate(models: _Models, policies: Integers, discount: float, start: Float
     member = np.arange(len(models)) * groups // len(models)
     lead = (len(policies), groups)
     sums = _Tables(np.zeros((*lead, *shape[:2])), np.zeros((*lead, *shape)), np.zeros((*lead, *shape)))
-    for block, rows, reward in models:
+    for block, rows, reward, paid in models:
         for k, policy in enumerate(policies):
-            found = _look(rows, reward, policy, discount, start, models.move[block], shape[-1])
+            found = _look((rows, reward, paid), policy, discount, start, models.move[block], shape[-1])
             for g in np.unique(member[block]):
                 for table, part in zip(sums, found, strict=True):
                     table[k, g] += part[member[block] == g].sum(axis=0)
@@ -257,9 +275,15 @@ def _tabulate(models: _Models, policies: Integers, discount: float, start: Float
 
 
 def _look(
-    rows: Floats, reward: Floats, policy: Integers, discount: float, start: Floats, move: Floats, outcomes: int
+    drawn: tuple[Floats, Floats, Floats | None],
+    policy: Integers,
+    discount: float,
+    start: Floats,
+    move: Floats,
+    outcomes: int,
 ) -> _Tables:
-    """Values in each of some drawn models, by the formula above."""
+    """Values in each of some drawn models, by the formula above; what an outcome pays moves with its chance."""
+    rows, reward, paid = drawn
     state = np.arange(len(policy))
     inverse = np.linalg.inv(np.eye(len(policy)) - discount * rows[:, state, policy])  # N (k, S, S)
     value = (inverse @ reward[:, state, policy, None])[..., 0]  # V (k, S)
@@ -274,7 +298,8 @@ def _look(
     stay, go = 1 - move[..., None], move[..., None]
     slope = weight[..., None] / (own[..., None] - discount * (stay * again[..., None] + go * return_to[:, :, None]))
     ahead_then = stay * ahead[..., None] + go * later[:, None, None]
-    gain = reward[..., None] + discount * ahead_then - value[..., None, None]
+    reward_then = reward[..., None] if paid is None else stay * reward[..., None] + go * paid
+    gain = reward_then + discount * ahead_then - value[..., None, None]
     return _Tables(before, total[..., None] + slope * gain, slope)
 
 
@@ -292,7 +317,7 @@ def _gain(tables: _Tables, models: _Models, allowed: Booleans) -> tuple[Floats, 
     for s in range(S):
         chance = models.predicted[s]  # (A, N)
         others = np.where(np.eye(A, dtype=bool), -np.inf, value[s]).max(axis=1)  # (A,)
-        shift = (tables.slope[:, s] * models.spread[s][:, None])[..., None] * models.parts
+        shift = (tables.slope[:, s] * models.spread[s])[..., None] * models.parts
         own = (tables.after[:, s, ..., None] + shift).max(axis=0)  # (A, N, parts)
         changing = (chance * (np.maximum(own, others[:, None, None]) @ models.chance)).sum(axis=-1)
         staying = np.maximum((tables.after[:, s] * chance).sum(axis=-1).max(axis=0), others)

@@ -4,13 +4,15 @@ Rows. Given its prior magnitude M and mean q, the row of a pair with counts c ov
 where the data or q have it) is Dirichlet(c + M·q). M is drawn first, from its own posterior
 (`certeq.model.evidence`), so how strong the prior should be is part of what is not known.
 
-Rewards. Known rewards are what they are; estimated ones are drawn as `certeq.questions.reward_posterior` tells.
+Rewards. Known rewards are what they are; estimated ones are drawn as `certeq.questions.reward_posterior` tells. Where
+rows ended, what going on pays and what ending pays are drawn apart, within what was seen, and a pair earns either by
+the chances of its drawn row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,7 +25,9 @@ from certeq.model import targets
 from certeq.model.evidence import draw_magnitudes
 from certeq.model.kernel import MASS_TOLERANCE, Kernel
 from certeq.model.rewards import Rewards
-from certeq.questions.reward_posterior import RewardPosterior, reward_posterior
+from certeq.questions.reward_posterior import ByOutcome, RewardPosterior, outcome_posteriors, reward_posterior
+
+Law: TypeAlias = Floats | RewardPosterior | ByOutcome
 
 LARGEST = 8_000_000  # numbers in one drawn model; more would take gigabytes and hours
 BLOCK = 2_000_000  # numbers drawn together
@@ -36,7 +40,7 @@ class Draws:
     counts: Integers  # (S, A, N)
     prior: Floats  # (S or 1, A or 1, N): q
     magnitude: Floats  # (draws, S, A): M
-    reward: Floats | RewardPosterior  # known (S, A); or the law of pairs (S, A), or of arrivals (S + 1, 1)
+    reward: Law  # known (S, A); or the law of pairs (S, A), of arrivals (S + 1, 1), or of going on and of ending (S, A)
     together: int  # draws in a block; the last may have fewer
     seeds: Integers  # (blocks, 4)
 
@@ -47,18 +51,28 @@ class Draws:
 
     def block(self, number: int) -> tuple[Floats, Floats]:
         """Rows ``(k, S, A, S)`` and rewards ``(k, S, A)`` of one block."""
+        return self.by_outcome(number)[:2]
+
+    def by_outcome(self, number: int) -> tuple[Floats, Floats, Floats | None]:
+        """The same, and what is paid with each outcome, ``(k, S, A, N)``; None where that is the pair's reward."""
         random = np.random.default_rng(self.seeds[number])
         magnitude = self.magnitude[number * self.together : (number + 1) * self.together]
         alpha = magnitude[..., None] * self.prior
         alpha += self.counts
         outcomes = draw_rows(alpha, random)
         rows = np.ascontiguousarray(outcomes[..., : len(self.counts)])
-        return rows, self._rewards(outcomes, random)
+        if isinstance(self.reward, ByOutcome):
+            going, ending = (law.draw(len(rows), random)[..., None] for law in self.reward)
+            ends = outcomes[..., -1:]  # where rows ended, ending is the last outcome
+            paid = np.where(np.arange(outcomes.shape[-1]) < len(self.counts), going, ending)
+            return rows, np.asarray((1 - ends) * going + ends * ending)[..., 0], paid
+        return rows, self._rewards(outcomes, random), None
 
     def _rewards(self, outcomes: Floats, random: np.random.Generator) -> Floats:
         k, S, A, N = outcomes.shape
         if isinstance(self.reward, np.ndarray):
             return np.broadcast_to(self.reward, (k, S, A))
+        assert not isinstance(self.reward, ByOutcome)
         means = self.reward.draw(k, random)
         if means.shape[1:] == (S, A):
             return means
@@ -113,7 +127,7 @@ def draw_rows(alpha: Floats, random: np.random.Generator) -> Floats:
     return np.asarray(rows)
 
 
-def _reward_law(counts: Counts, reward: Any, rewards: Rewards | None, batch: Batch | None) -> Floats | RewardPosterior:
+def _reward_law(counts: Counts, reward: Any, rewards: Rewards | None, batch: Batch | None) -> Law:
     pairs = (counts.n_states, counts.n_actions)
     if rewards is None:
         table = floats("reward", reward)
@@ -125,6 +139,8 @@ def _reward_law(counts: Counts, reward: Any, rewards: Rewards | None, batch: Bat
             "The rewards were estimated by next state, and how sure they are only the rows can tell: give their batch "
             "as well, or estimate rewards by pair."
         )
+    if rewards.arrival is None and rewards.kinds is not None:
+        return outcome_posteriors(*rewards.kinds)
     return reward_posterior(rewards, batch)
 
 

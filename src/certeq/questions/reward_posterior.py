@@ -18,7 +18,7 @@ stands for s². Rewards by next state have the same law, with arrivals for pairs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -55,6 +55,7 @@ class RewardPosterior:
     freedom: int  # d
     spreads: Floats  # (G, 2): ω² and τ²
     chance: Floats  # (G,)
+    span: tuple[float, float] = (-np.inf, np.inf)  # draws beyond are held at its ends
 
     def draw(self, size: int, random: np.random.Generator) -> Floats:
         """Draw all means ``size`` times, ``(size, S, A)``."""
@@ -64,7 +65,7 @@ class RewardPosterior:
         whole = (step.whole + np.sqrt(step.whole_variance) * random.standard_normal(size))[:, None]
         state = _normal(step.state_kept * step.state + (1 - step.state_kept) * whole, step.state_variance, random)
         mean = step.pair_kept * self.own + (1 - step.pair_kept) * state[..., None]
-        return _normal(mean, step.pair_variance, random)
+        return np.clip(_normal(mean, step.pair_variance, random), *self.span)
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
@@ -106,6 +107,28 @@ def reward_posterior(rewards: Rewards, batch: Batch | None) -> RewardPosterior:
     found = steps(own, seen, np.full(len(omega), within), *spreads.T).likelihood + np.log(omega * tau)
     chance = np.exp(found - found.max())
     return RewardPosterior(own, seen, within, freedom, spreads, chance / chance.sum())
+
+
+class ByOutcome(NamedTuple):
+    """Laws of what going on and of what ending pays."""
+
+    going: RewardPosterior
+    ending: RewardPosterior
+
+
+def outcome_posteriors(went_on: Rewards, ended: Rewards) -> ByOutcome:
+    """Posteriors of what going on and what ending pays, each within what was seen.
+
+    Where nothing went on, going on pays nothing, as in the plan.
+    """
+    if went_on.visits.any():
+        one = reward_posterior(went_on, None)
+    else:
+        none = np.zeros_like(went_on.mean)
+        one = RewardPosterior(none, went_on.visits + 1, 0.0, 1, np.zeros((1, 2)) + 1e-300, np.ones(1))
+    other = reward_posterior(ended, None)
+    span = went_on.span if went_on.visits.any() else (0.0, 0.0)
+    return ByOutcome(replace(one, span=span), replace(other, span=ended.span))
 
 
 def steps(own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floats) -> Conditionals:

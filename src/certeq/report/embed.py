@@ -41,7 +41,7 @@ def model(learned: Learned) -> dict[str, Any]:
     pair, following = np.nonzero(counts.transitions.reshape(S * A, S))
     thin = np.flatnonzero((counts.visits < rules.min_visits).ravel())
     paper = sheet(learned.policy.recipe)
-    arrival = None if learned.rewards is None else learned.rewards.arrival
+    arrival, kinds = None if learned.rewards is None else learned.rewards.arrival, learned.case.by_outcome
     return {
         "states": S,
         "actions": A,
@@ -59,7 +59,9 @@ def model(learned: Learned) -> dict[str, Any]:
         "thinRows": _rows(learned.model.data.dense().reshape(S * A, S)[thin]),
         "allowed": learned.model.allowed.astype(int).ravel().tolist(),
         "stranded": learned.model.stranded.astype(int).tolist(),
-        "table": learned.table.ravel().tolist() if arrival is None else None,
+        "table": learned.table.ravel().tolist() if arrival is None and kinds is None else None,
+        "going": None if kinds is None else kinds[0].ravel().tolist(),
+        "ending": None if kinds is None else kinds[1].ravel().tolist(),
         "arrival": None if arrival is None else arrival.tolist(),
         "weight": np.broadcast_to(learned.shrinkage.weight, (S, A)).ravel().tolist(),
         "target": _target(learned.shrinkage.target),

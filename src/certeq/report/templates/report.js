@@ -59,13 +59,16 @@
     return out;
   }
 
-  function rewards(m, rows) { // what pairs earn, where rewards by next state follow the rows
+  function rewards(m, rows) { // what pairs earn, where rewards by next state, or by going on and ending, follow the rows
     const { states: S, actions: A } = m, out = m.table ? Float64Array.from(m.table) : new Float64Array(S * A);
     if (!m.table)
       for (let line = 0; line < S * A; line++) {
         let sum = 0, mass = 0;
-        for (let n = 0; n < S; n++) { sum += rows[line * S + n] * m.arrival[n]; mass += rows[line * S + n]; }
-        out[line] = sum + (1 - mass) * m.arrival[S];
+        for (let n = 0; n < S; n++) {
+          sum += rows[line * S + n] * (m.arrival ? m.arrival[n] : m.going[line]);
+          mass += rows[line * S + n];
+        }
+        out[line] = sum + (1 - mass) * (m.arrival ? m.arrival[S] : m.ending[line]);
       }
     for (let s = 0; s < S; s++)
       if (m.stranded[s]) {
