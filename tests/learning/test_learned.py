@@ -156,7 +156,8 @@ def test_rewards_by_next_state_are_rewards_by_pair_where_only_the_next_state_pay
     batch = some_batch(seed, 60, 3, 2, ends)
     pays = np.array([1.0, -2.0, 5.0, 0.5])  # the last one for an ending
     batch = Batch(batch.state, batch.action, batch.next_state, 3, 2, reward=pays[batch.next_state])
-    one, other = (learn(batch, regularizer="none", unvisited=unvisited, reward_by=by) for by in ("pair", "next_state"))
+    rules = {"regularizer": "none", "unvisited": unvisited, "reward_pool": "none"}
+    one, other = (learn(batch, reward_by=by, **rules) for by in ("pair", "next_state"))
     seen = one.counts.visits > 0
     np.testing.assert_allclose(one.reward[seen], other.reward[seen], atol=1e-12)
     if seen.all():
@@ -167,7 +168,7 @@ def test_rewards_can_be_pooled():
     noisy = sampling.uniform_pairs(environment("grid", rng=0), 200, rng=0)
     shaken = noisy.reward + np.random.default_rng(0).standard_normal(len(noisy))
     batch = Batch(noisy.state, noisy.action, noisy.next_state, 16, 4, reward=shaken)
-    plain, pooled = learn(batch), learn(batch, reward_pool="overall")
+    plain, pooled = (learn(batch, reward_pool=pool) for pool in ("none", "overall"))
     assert np.nanvar(pooled.reward) < np.nanvar(plain.reward)
 
 

@@ -39,7 +39,7 @@ def drawn(seed, n=30):
 
 
 @pytest.mark.parametrize(("how", "chain"), [("states", pooling.through_states), ("actions", pooling.through_actions)])
-@given(SEEDS, st.lists(st.sampled_from([0.0, 0.5, 4.0]), min_size=4, max_size=4), st.integers(1, 30))
+@given(SEEDS, st.lists(st.sampled_from([0.0, 1e-20, 0.5, 4.0]), min_size=4, max_size=4), st.integers(1, 30))
 def test_a_chain_is_followed_as_in_a_loop_over_rows(how, chain, seed, strengths, n):
     rows, total, listed = drawn(seed, n)
     found = pooling.blend(chain(rows, total, PLACES), strengths)
@@ -48,7 +48,7 @@ def test_a_chain_is_followed_as_in_a_loop_over_rows(how, chain, seed, strengths,
 
 
 @pytest.mark.parametrize(("how", "chain"), [("states", pooling.through_states), ("actions", pooling.through_actions)])
-@given(SEEDS, st.lists(st.sampled_from([0.0, 0.5, 4.0]), min_size=4, max_size=4), st.integers(2, 30))
+@given(SEEDS, st.lists(st.sampled_from([0.0, 1e-20, 0.5, 4.0]), min_size=4, max_size=4), st.integers(2, 30))
 def test_errors_of_rows_left_out_are_those_of_leaving_them_out(how, chain, seed, strengths, n):
     """Pairs have one row or two, and those with two scatter alike, as the formula takes them to."""
     rows, total, listed = drawn(seed, n)

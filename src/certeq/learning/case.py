@@ -172,7 +172,10 @@ class Case:
         rules, counts, earned = self.rules, self.data.counts, self.data.reward
         if not isinstance(earned, Sums) or rules.reward_by == "next_state" or counts.ended is None:
             return None
-        going, ending = outcome_means(earned, self._pool, counts.positions)
+        if counts.batch or self.rewards is None or self.rewards.kinds is None:
+            going, ending = outcome_means(earned, self._pool, counts.positions)
+        else:
+            going, ending = (kind.mean for kind in self.rewards.kinds)  # of one data set, known already
         if rules.unvisited == "zero":  # an ending that a convention made up pays nothing
             ending = np.where(counts.visits < rules.min_visits, going, ending)
         return going, ending

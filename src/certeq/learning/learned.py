@@ -27,7 +27,6 @@ from certeq.model.rewards import Rewards
 from certeq.planners import FinitePlan, Plan, Progress
 from certeq.regularizers import Shrinkage
 
-
 BEYOND = 1e-6  # of the largest value: what rounding and planning may add to what is possible
 FEW = 5  # visits below which an advised action is pointed out
 
@@ -177,10 +176,21 @@ def _policy(case: Case, plan: Plan | FinitePlan) -> Policy:
     data = case.data
     assert data.recipe is not None
     source = {"rows": data.size, "fingerprint": data.fingerprint}
-    chosen = case.rules.to_json(known_rewards=data.known_rewards)
+    chosen = case.rules.to_json(known_rewards=data.known_rewards, pooled=_pooled(case))
     return Policy(
         data.recipe, data.action_names, plan.policy, data.counts.visits, case.action_values(plan), chosen, source
     )
+
+
+def _pooled(case: Case) -> str:
+    """Where rewards borrow from, in words, where that was left to the data."""
+    told = case.rewards
+    if case.rules.reward_pool != "auto" or told is None or told.arrival is not None:
+        return ""
+    if told.kinds is None:
+        return f"auto ({told.pool})"
+    going, ending = told.kinds
+    return f"auto (going on: {going.pool}, ending: {ending.pool})"
 
 
 def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:

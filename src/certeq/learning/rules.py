@@ -93,7 +93,7 @@ class Rules:
         what="way to estimate rewards",
     )
     reward_pool: str = said(
-        "none",
+        "auto",
         "Let noisy rewards of pairs borrow from their state, from everything, or from neighbors; auto: what predicts.",
         panel=PANEL,
         choices=_pools,
@@ -121,15 +121,15 @@ class Rules:
         chosen = start | {name: value for name, value in more.items() if name in named}
         return cls(**(chosen | {"settings": dict(chosen.get("settings") or {}) | loose}))
 
-    def to_json(self, *, known_rewards: bool = False) -> dict[str, Any]:
-        """Every rule as plain values, as policy files and reports hold them."""
+    def to_json(self, *, known_rewards: bool = False, pooled: str = "") -> dict[str, Any]:
+        """Every rule as plain values, as policy files and reports hold them; ``pooled`` says what auto came to."""
         shown: dict[str, Any] = {}
         for name in (each.name for each in fields(self)):
             value = getattr(self, name)
             if name == "settings":
                 shown |= {setting: _plain(each) for setting, each in value.items()}
             elif name == "reward_by":
-                shown["reward"] = "known" if known_rewards else f"by {value}, pooled: {self.reward_pool}"
+                shown["reward"] = "known" if known_rewards else f"by {value}, pooled: {pooled or self.reward_pool}"
             elif name != "reward_pool":
                 shown[name] = _plain(value)
         return shown

@@ -29,6 +29,7 @@ from certeq.data.positions import Positions
 from certeq.model.lattice import RING, lattice
 
 STRENGTHS = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+MANY = 200_000  # pairs, beyond which strengths are chosen by some of them
 SAME = 1 - 1e-9  # of an error: what differs by rounding alone is no better, whatever the order of the rows
 ROOMY = 300_000  # states, up to which neighbors two steps away are looked up
 
@@ -92,7 +93,7 @@ def left_out(chain: Sequence[Group], strengths: Sequence[Any], noise: Floats) ->
     u, v = chain[-1].total / last, 1 / last
     for group, strength in zip(chain[-2::-1], list(strengths)[::-1], strict=True):
         size = np.maximum(group.rows - 1, 0) + strength
-        alone = (size == 0) | np.isinf(strength)
+        alone = (group.rows <= 1) | np.isinf(strength)  # without the row nothing is left: exactly, however small k is
         finite, safe = np.where(np.isinf(strength), 0.0, strength), np.where(alone, 1.0, size)
         u = np.where(alone, u, (group.total + finite * u) / safe)
         v = np.where(alone, v, (1 + finite * v) / safe)
@@ -110,25 +111,30 @@ def pool(chain: Sequence[Group], strengths: Sequence[Any], noise: Floats) -> Poo
 def best(chain: Sequence[Group], noise: Floats) -> Pooled:
     """Pool along a chain with the strengths that predict best: one for the pair, and one for all wider groups.
 
-    The two are sought in turn, each of ``STRENGTHS`` given the other, twice. Without noise there is nothing to average
-    away, and a pair keeps its own mean.
+    The two are sought in turn, each of ``STRENGTHS`` given the other, twice; where pairs are many, by what predicts
+    those of some states. Without noise there is nothing to average away, and a pair keeps its own mean.
     """
-    chosen, wider = np.stack([noise > 0, np.ones(noise.shape)]).astype(np.float64), len(chain) - 2
+    chosen, wider, some = np.stack([noise > 0, np.ones(noise.shape)]).astype(np.float64), len(chain) - 2, _some(chain)
     for which in (1, 0, 1, 0):
-        least = np.full(noise.shape, np.inf)
-        before = chosen.copy()
-        for strength in STRENGTHS:
+        least, before = np.full(noise.shape, np.inf), chosen.copy()
+        for strength in STRENGTHS if which or (noise > 0).any() else (0.0,):
             trial = before.copy()
             trial[which] = strength if which else np.where(noise > 0, strength, 0.0)
-            error = left_out(chain, _each(trial, wider), noise)
+            error = left_out(some, _each(trial, wider), noise)
             better = error < least * SAME
             chosen[which], least = np.where(better, trial[which], chosen[which]), np.where(better, error, least)
     return pool(chain, _each(chosen, wider), noise)
 
 
-def better_of(one: Pooled, other: Pooled) -> Pooled:
-    """Whichever predicts better, data set by data set; the first where nothing is gained by the other."""
-    gains = other.error < one.error * SAME
+def _some(chain: Sequence[Group]) -> Sequence[Group]:
+    """The chains of evenly spaced states, where pairs are too many to try all strengths on."""
+    step = -(-chain[0].rows.size // MANY)
+    return [Group(*(part if part.shape[-2] == 1 else part[..., ::step, :] for part in group)) for group in chain]
+
+
+def better_of(one: Pooled, other: Pooled, share: float) -> Pooled:
+    """The second where it leaves less than a share of the first's error, data set by data set, and else the first."""
+    gains = other.error < one.error * share
     return Pooled(np.where(gains[..., None, None], other.mean, one.mean), np.where(gains, other.error, one.error))
 
 

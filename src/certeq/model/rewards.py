@@ -7,7 +7,7 @@ The plain estimate is the mean of the rows of a pair. With few rows that mean is
   τ² / (τ² + σ²/c) of its own mean.
 - ``near``: from the state, its neighbors and everything, or from the same action in neighboring states, with the
   strengths that predict each row best from all others (`certeq.model.pooling`).
-- ``auto``: whichever of these, or none, predicts best.
+- ``auto``: near where that predicts better than no borrowing; the other two where they predict clearly better still.
 
 A pair without rows gets its state's mean, and the overall mean in a state where nothing was tried; with ``overall`` it
 gets the overall mean in every state, and with ``near`` what it would borrow.
@@ -32,7 +32,8 @@ from certeq.model import pooling
 from certeq.model.pooling import Pooled
 
 POOLS = ("none", "state", "overall", "near", "auto")
-DOUBT = 0.9  # the same action elsewhere is followed only where it leaves less than this of the error: see `_near`
+DOUBT = 0.9  # what predicts the rows better is followed if it leaves less than this of the error: see `_near`
+CLEARLY = {"near": pooling.SAME, "state": DOUBT, "overall": DOUBT}  # what auto asks in turn, and the error it may leave
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class _Earned(NamedTuple):
     total: Floats  # (..., S, A)
     spread: Floats  # (...): squared distances from the means of the pairs
     span: tuple[float, float]
+    ended: bool = False  # whether these are the rows that ended
 
 
 def estimate(
@@ -80,7 +82,7 @@ def estimate(
 
 def means(sums: Sums, pool: str = "none", positions: Positions | None = None) -> Floats:
     """Mean reward of each pair, whatever the outcome, ``(..., S, A)``, after pooling."""
-    return sums.size * _pooled(_all(sums), pool, positions).mean
+    return sums.size * _pooled(_all(sums), pool, positions)[0].mean
 
 
 def outcome_means(sums: Sums, pool: str = "none", positions: Positions | None = None) -> tuple[Floats, Floats]:
@@ -89,7 +91,7 @@ def outcome_means(sums: Sums, pool: str = "none", positions: Positions | None = 
     Where nothing went on, going on pays nothing; where nothing ended, an ending pays what going on does.
     """
     went_on, ended = (_kind(sums, kind) for kind in (WENT_ON, ENDED))
-    going, ending = (sums.size * _pooled(kind, pool, positions).mean for kind in (went_on, ended))
+    going, ending = (sums.size * _pooled(kind, pool, positions)[0].mean for kind in (went_on, ended))
     there = ended.rows.any(axis=(-2, -1), keepdims=True)
     return going, np.where(there, ending, going)
 
@@ -108,7 +110,7 @@ def _all(sums: Sums) -> _Earned:
 def _kind(sums: Sums, kind: int) -> _Earned:
     rows, total = sums.number[..., kind, :, :], sums.earned[..., kind, :, :]
     low, high = sums.span[kind].tolist()
-    return _Earned(rows, total, sums.spread[..., kind], (low, high))
+    return _Earned(rows, total, sums.spread[..., kind], (low, high), kind == ENDED)
 
 
 def _told(
@@ -122,36 +124,31 @@ def _told(
     own, between, square = _own(earned), np.inf, min(size, 1e150) ** 2
     if pool in ("state", "overall"):
         between = square * float(_between(earned, by_state=pool == "state"))
-    done = _chosen(earned, positions) if pool == "auto" else pool
-    mean, noise = size * _pooled(earned, pool, positions).mean, square * float(_noise(earned))
-    return Rewards(mean, size * own, earned.rows, noise, between, done, earned.span, arrival, kinds)
+    found, done = _pooled(earned, pool, positions)
+    noise = square * float(_noise(earned))
+    return Rewards(size * found.mean, size * own, earned.rows, noise, between, done, earned.span, arrival, kinds)
 
 
 # ---- ways of pooling ----
 
 
-def _pooled(earned: _Earned, pool: str, positions: Positions | None) -> Pooled:
-    if pool != "auto":
-        return _by_name(pool, earned, positions)
-    found = _by_name("none", earned, positions)
-    for name in ("state", "overall", "near"):
-        found = pooling.better_of(found, _by_name(name, earned, positions))
-    return found
-
-
-def _chosen(earned: _Earned, positions: Positions | None) -> str:
-    """Which way of pooling ``auto`` takes, of one data set."""
-    errors = {name: float(_pooled(earned, name, positions).error) for name in ("none", "state", "overall", "near")}
-    chosen = "none"
-    for name, error in errors.items():
-        chosen = name if error < errors[chosen] * pooling.SAME else chosen
-    return chosen
+def _pooled(earned: _Earned, pool: str, positions: Positions | None) -> tuple[Pooled, str]:
+    """Pool; and say how, of one data set."""
+    if pool != "auto" or not earned.span[0] < earned.span[1]:  # where all are the same, there is nothing to choose
+        name = "none" if pool == "auto" else pool
+        return _by_name(name, earned, positions), name
+    found, chosen = _by_name("none", earned, positions), "none"
+    for name, share in CLEARLY.items():
+        other = _by_name(name, earned, positions)
+        chosen = name if (other.error < found.error * share).all() else chosen
+        found = pooling.better_of(found, other, share)
+    return found, chosen
 
 
 def _by_name(pool: str, earned: _Earned, positions: Positions | None) -> Pooled:
     rows, total, noise = earned.rows, earned.total, _noise(earned)
     if pool == "near":
-        return _near(rows, total, positions, noise)
+        return _near(earned, positions, noise)
     if pool == "overall":
         chain = [pooling.pair(rows, total), pooling.everything(rows, total)]
         return pooling.pool(chain, [_strength(earned, by_state=False)], noise)
@@ -159,19 +156,21 @@ def _by_name(pool: str, earned: _Earned, positions: Positions | None) -> Pooled:
     return pooling.pool(chain, [_strength(earned, by_state=True) if pool == "state" else 0.0, 0.0], noise)
 
 
-def _near(rows: Integers, total: Floats, positions: Positions | None, noise: Floats) -> Pooled:
+def _near(earned: _Earned, positions: Positions | None, noise: Floats) -> Pooled:
     """Pool over states, or over the same action elsewhere where that predicts clearly better.
 
     Clearly, because rows are of actions that were chosen for their state. How they are predicted says little about the
-    actions that were not, which the action's rows elsewhere, in states where it was chosen, would flatter.
+    actions that were not, which the action's rows elsewhere, in states where it was chosen, would flatter. What endings
+    pay is pooled over the state and over everything alone: neighbors helped their estimates and not the advice.
     """
+    rows, total = earned.rows, earned.total
     center = total.sum(axis=(-2, -1), keepdims=True) / np.maximum(rows.sum(axis=(-2, -1), keepdims=True), 1)
     aside = total - center * rows  # amounts far from zero then lose no digits
-    over_states = pooling.best(pooling.through_states(rows, aside, positions), noise)
-    over_actions = pooling.best(pooling.through_actions(rows, aside, positions), noise)
-    clearly = over_actions.error < DOUBT * over_states.error
-    mean = np.where(clearly[..., None, None], over_actions.mean, over_states.mean)
-    return Pooled(mean + center, np.where(clearly, over_actions.error, over_states.error))
+    found = pooling.best(pooling.through_states(rows, aside, None if earned.ended else positions), noise)
+    if not earned.ended:
+        over_actions = pooling.best(pooling.through_actions(rows, aside, positions), noise)
+        found = pooling.better_of(found, over_actions, DOUBT)
+    return found._replace(mean=found.mean + center)
 
 
 def _own(earned: _Earned) -> Floats:
