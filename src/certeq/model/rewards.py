@@ -51,7 +51,7 @@ class Rewards:
     kinds: tuple[Rewards, Rewards] | None = None  # the same of rows that went on, and of those that ended, if any did
 
 
-class _Earned(NamedTuple):
+class _Paid(NamedTuple):
     """Rows of one kind, or of both."""
 
     rows: Integers  # (..., S, A)
@@ -103,18 +103,18 @@ def arrival_means(sums: Sums) -> Floats:
     return sums.size * np.where(count > 0, total / np.maximum(count, 1), overall)
 
 
-def _all(sums: Sums) -> _Earned:
-    return _Earned(sums.visits, sums.total, sums.scatter, (float(sums.span[:, 0].min()), float(sums.span[:, 1].max())))
+def _all(sums: Sums) -> _Paid:
+    return _Paid(sums.visits, sums.total, sums.scatter, (float(sums.span[:, 0].min()), float(sums.span[:, 1].max())))
 
 
-def _kind(sums: Sums, kind: int) -> _Earned:
+def _kind(sums: Sums, kind: int) -> _Paid:
     rows, total = sums.number[..., kind, :, :], sums.earned[..., kind, :, :]
     low, high = sums.span[kind].tolist()
-    return _Earned(rows, total, sums.spread[..., kind], (low, high), kind == ENDED)
+    return _Paid(rows, total, sums.spread[..., kind], (low, high), kind == ENDED)
 
 
 def _told(
-    earned: _Earned,
+    earned: _Paid,
     size: float,
     pool: str,
     positions: Positions | None,
@@ -132,7 +132,7 @@ def _told(
 # ---- ways of pooling ----
 
 
-def _pooled(earned: _Earned, pool: str, positions: Positions | None) -> tuple[Pooled, str]:
+def _pooled(earned: _Paid, pool: str, positions: Positions | None) -> tuple[Pooled, str]:
     """Pool; and say how, of one data set."""
     if pool != "auto" or not earned.span[0] < earned.span[1]:  # where all are the same, there is nothing to choose
         name = "none" if pool == "auto" else pool
@@ -145,7 +145,7 @@ def _pooled(earned: _Earned, pool: str, positions: Positions | None) -> tuple[Po
     return found, chosen
 
 
-def _by_name(pool: str, earned: _Earned, positions: Positions | None) -> Pooled:
+def _by_name(pool: str, earned: _Paid, positions: Positions | None) -> Pooled:
     rows, total, noise = earned.rows, earned.total, _noise(earned)
     if pool == "near":
         return _near(earned, positions, noise)
@@ -156,7 +156,7 @@ def _by_name(pool: str, earned: _Earned, positions: Positions | None) -> Pooled:
     return pooling.pool(chain, [_strength(earned, by_state=True) if pool == "state" else 0.0, 0.0], noise)
 
 
-def _near(earned: _Earned, positions: Positions | None, noise: Floats) -> Pooled:
+def _near(earned: _Paid, positions: Positions | None, noise: Floats) -> Pooled:
     """Pool over states, or over the same action elsewhere where that predicts clearly better.
 
     Clearly, because rows are of actions that were chosen for their state. How they are predicted says little about the
@@ -173,25 +173,25 @@ def _near(earned: _Earned, positions: Positions | None, noise: Floats) -> Pooled
     return found._replace(mean=found.mean + center)
 
 
-def _own(earned: _Earned) -> Floats:
+def _own(earned: _Paid) -> Floats:
     """Mean of each pair's own rows, ``(..., S, A)``; NaN without rows."""
     return np.where(earned.rows > 0, earned.total / np.maximum(earned.rows, 1), np.nan)
 
 
-def _noise(earned: _Earned) -> Floats:
+def _noise(earned: _Paid) -> Floats:
     """σ²: variance of one row around its pair's mean, ``(...)``; 0 where no pair has two rows."""
     spare = np.maximum(earned.rows - 1, 0).sum(axis=(-2, -1))
     return np.asarray(earned.spread / np.maximum(spare, 1))
 
 
-def _strength(earned: _Earned, *, by_state: bool) -> Floats:
+def _strength(earned: _Paid, *, by_state: bool) -> Floats:
     """σ² / τ², in rows, ``(..., 1, 1)``: 0 without noise, when there is nothing to average away."""
     noise, between = _noise(earned), _between(earned, by_state=by_state)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(noise > 0, noise / between, 0.0)[..., None, None]
 
 
-def _center(earned: _Earned, *, by_state: bool) -> Floats:
+def _center(earned: _Paid, *, by_state: bool) -> Floats:
     """What pairs are pulled toward, ``(..., S, A)``: the mean of their state, or of all rows."""
     rows = np.maximum(earned.rows.sum(axis=(-2, -1), keepdims=True), 1)
     overall = earned.total.sum(axis=(-2, -1), keepdims=True) / rows
@@ -202,7 +202,7 @@ def _center(earned: _Earned, *, by_state: bool) -> Floats:
     return np.broadcast_to(np.where(tried > 0, state, overall), earned.total.shape)
 
 
-def _between(earned: _Earned, *, by_state: bool) -> Floats:
+def _between(earned: _Paid, *, by_state: bool) -> Floats:
     """τ² by the method of moments, ``(...)``: what the spread of the means has beyond their noise, never below 0."""
     weight = earned.rows.astype(np.float64)
     scatter = np.nansum(weight * (_own(earned) - _center(earned, by_state=by_state)) ** 2, axis=(-2, -1))

@@ -191,3 +191,24 @@ def test_parts_that_do_not_go_together_are_refused(tallied):
         replace(tallied, recipe=tallied.action_recipe)
     with pytest.raises(InputError, match="of different rows"):
         replace(tallied, rewards=replace(tallied.rewards, number=tallied.rewards.number + 1))
+
+
+def test_counts_of_version_1_say_what_endings_paid_as_far_as_they_can(tallied, tmp_path):
+    """A pair that only went on, or only ended, earned what it earned; where both are so, endings paid the average."""
+    sums, arrays = tallied.rewards, arrays_of(tallied.to_bytes())
+    about = json.loads(arrays["about"].tobytes())
+    least, greatest = tallied.reward_range
+    said = {"unit": sums.size, "scatter": float(sums.scatter), "least": least, "greatest": greatest}
+    text = json.dumps(about | {"version": 1, "reward": said}).encode()
+    older = arrays | {"reward_total": sums.total.ravel(), "about": np.frombuffer(text, dtype=np.uint8)}
+    del older["reward_earned"]
+    found = Tallied.load(write(tmp_path / "older.npz", older)).rewards
+    assert np.array_equal(found.number, sums.number)
+    np.testing.assert_allclose(found.total, sums.total, atol=1e-12)
+    np.testing.assert_allclose(found.scatter, sums.scatter)
+    both = (sums.number > 0).all(axis=0)
+    assert both.any()
+    np.testing.assert_allclose(found.earned[:, ~both], sums.earned[:, ~both], atol=1e-12)
+    paid = sums.earned[1][both].sum() / sums.number[1][both].sum()
+    np.testing.assert_allclose(found.earned[1][both], paid * sums.number[1][both])
+    np.testing.assert_allclose(found.earned[1].sum(), found.arrived[-1])
