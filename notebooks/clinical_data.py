@@ -28,7 +28,7 @@ MONTHS = 30
 # %%
 batch = certeq.read(examples.path(), bins=3)
 learned = certeq.learn(batch)
-for line in (*learned.summary.binning, *learned.summary.alerts):
+for line in (*learned.summary.seen, *learned.summary.alerts):
     print(line)
 
 # %%

@@ -60,6 +60,11 @@ JOBS = (
         ("count", "other.parquet", "--out", "out/counts.npz", "--force"),
     ),
     Job(
+        "check",
+        ("check", "rows.csv", "--page", "out/page.html"),
+        ("check", "other.csv", "--page", "out/page.html", "--force"),
+    ),
+    Job(
         "audit",
         ("audit", "rows.csv", "--planning-discount", "0.9", "--draws", "20", "--out", "out"),
         ("audit", "rows.csv", "--planning-discount", "0.5", "--draws", "20", "--out", "out", "--force"),

@@ -110,5 +110,5 @@ def test_what_cannot_be_simulated_is_one_paragraph_and_leaves_nothing(refused, w
 
 def test_a_policy_for_other_columns_or_actions_is_one_paragraph(certeq, refused):
     certeq("learn", "--out", "trial")
-    assert "drug_concentration" in refused("simulate", "tumor", "--policy", "trial/policy.json")
+    assert "quiescent_mm" in refused("simulate", "tumor", "--policy", "trial/policy.json")
     assert "which is not an action here" in refused("simulate", "loop", "--policy", "trial/policy.json")

@@ -32,20 +32,20 @@ TRAPS = {
 def test_what_would_be_refused_comes_with_a_way_out_that_works(name):
     change, why, way = TRAPS[name]
     rows = {column: values for column, values in (ROWS | change).items() if values is not None}
-    said = {"max_states": 500} if name == "many columns" else {}
+    said = {"max_states": 500, "bins": 4} if name == "many columns" else {}
     with pytest.raises(InputError, match=why):
         certeq.read(rows, **said)
     found = certeq.check(rows, **said)
     assert not found.ready
     assert why in found.refused[0]
-    assert found.request == Request(**way, **said)
+    assert found.request == Request(**said | way)
     assert len(certeq.read(rows, found.request)) == len(found.batch)
 
 
 def test_a_table_that_can_be_read_is_ready():
-    found = certeq.check(ROWS, ends="always")
+    found = certeq.check(ROWS, ends="always", bins=4)
     assert found.ready
-    assert found.command("rows.csv") == "certeq learn rows.csv --ends always"
+    assert found.command("rows.csv") == "certeq learn rows.csv --ends always --bins 4"
     told = "\n".join(found.lines())
     assert "Larger 'benefit' is better." in told
     assert "60 episodes of 10 rows; 60 of them are seen to end." in told

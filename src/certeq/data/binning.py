@@ -167,7 +167,8 @@ class BinningReport:
         """The report in words."""
         seen = f"{self.used:,} states occur"
         if self.possible > self.used:
-            seen += f" of {self.possible:,} possible combinations ({self.never_seen:,} were never seen)"
+            never = f"{self.never_seen:,} {'was' if self.never_seen == 1 else 'were'} never seen"
+            seen += f" of {self.possible:,} possible combinations ({never})"
         spread = f"{self.rows:,} rows: between {self.fewest:,} and {self.most:,} in a state, median {self.median:g}."
         return [f"{seen}.", spread, *(self.markov.lines() if self.markov else [])]
 

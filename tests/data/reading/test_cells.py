@@ -6,6 +6,7 @@ import pytest
 from certeq.base.errors import InputError
 from certeq.cli.options import bins
 from certeq.data.reading import read
+from certeq.data.reading.choosing import FOLDS, HELD, ROWS_PER_PAIR, _Judge
 
 N = 40
 ROWS = {
@@ -40,3 +41,88 @@ def test_many_numbers_that_name_states_are_kept_and_that_is_said():
     assert batch.n_states == 100
     assert any("each of the 100 whole numbers in 'state'" in note and "quantile:4" in note for note in batch.notes)
     assert read(rows, bins=4).n_states == 4
+
+
+# ---- cells that the rows can carry ----
+
+
+def walk(n=3000, seed=0, columns=0, step=20):
+    """Episodes of 20 rows: what x is decides which action pays, y is noise, and so are further columns."""
+    random = np.random.default_rng(seed)
+    x, y = random.random(n), random.random(n)
+    action = random.integers(0, 2, n)
+    rows = {
+        "episode": np.arange(n) // step,
+        "time": np.arange(n) % step,
+        "x": x,
+        "y": y,
+        "action": action,
+        "reward": np.where((x > 0.5) == (action == 1), 1.0, 0.0) + random.normal(size=n) / 2,
+    }
+    return rows | {f"noise{i}": random.random(n) for i in range(columns)}
+
+
+def test_what_predicts_is_cut_and_what_does_not_is_not_used_and_both_are_said():
+    batch = read(walk(), ends="never")
+    (axis,) = batch.recipe.axes
+    assert axis.column == "x"
+    assert min(abs(edge - 0.5) for edge in axis.edges) < 0.05
+    told = " ".join(batch.notes)
+    assert "chosen by what predicts rewards and next values best out of sample" in told
+    assert f"x {axis.size} → " in told
+    assert "Not used, since it predicts no better with them: y." in told
+
+
+def test_many_columns_that_say_nothing_do_no_harm():
+    batch = read(walk(columns=12), ends="never")
+    assert batch.recipe.column_names == ("x",)
+    assert len(batch) / (batch.n_states * batch.n_actions) >= ROWS_PER_PAIR
+
+
+def test_there_are_enough_rows_for_each_pair():
+    random = np.random.default_rng(1)
+    rows = walk(400) | {"reward": 0.0}
+    rows["reward"] = rows["x"] + rows["y"] + random.normal(size=400) / 100
+    batch = read(rows, ends="never")
+    assert batch.n_states > 4
+    pairs = len(np.unique(batch.state * 2 + batch.action))
+    assert len(batch) >= ROWS_PER_PAIR * pairs
+
+
+def test_what_was_said_stays_as_it_was_said():
+    rows = walk()
+    assert [axis.size for axis in read(rows, ends="never", bins=4).recipe.axes] == [4, 4]
+    x, y = read(rows, ends="never", bins={"y": "edges:0.3"}).recipe.axes
+    assert y.edges == (0.3,)
+    assert x.size > 1
+    few = {name: values[:150] for name, values in rows.items()}
+    assert [axis.size for axis in read(few, ends="never").recipe.axes] == [4, 4]  # too few rows to choose
+
+
+def test_labels_that_say_nothing_are_left_out_only_if_nobody_named_them():
+    rows = walk()
+    rows["ward"] = np.array(["a", "b", "c"])[np.arange(3000) % 3].tolist()
+    assert read(rows, ends="never").recipe.column_names == ("x",)
+    named = read(rows, ends="never", state=["x", "ward"])
+    assert named.recipe.column_names == ("x", "ward")
+
+
+def test_if_nothing_predicts_all_rows_are_one_state():
+    rows = walk() | {"reward": np.random.default_rng(5).normal(size=3000)}
+    batch = read(rows, ends="never")
+    assert batch.n_states == 1
+    assert any("so none was cut" in note for note in batch.notes)
+
+
+def test_predictions_come_from_other_episodes_alone():
+    random = np.random.default_rng(2)
+    episode, action = np.sort(random.integers(0, 12, 60)), random.integers(0, 2, 60)
+    episode = np.unique(episode, return_inverse=True)[1]
+    state, target = random.integers(0, 3, 60), random.normal(size=60)
+    judge = _Judge(action, episode, target[None], np.ones(1))
+    found = judge.predict(state * 2 + action, target)
+    for i in range(60):  # the literal twin
+        others = episode % FOLDS != episode[i] % FOLDS
+        usual = target[others & (action == action[i])].mean()
+        here = target[others & (action == action[i]) & (state == state[i])]
+        assert found[i] == pytest.approx((here.sum() + HELD * usual) / (len(here) + HELD), abs=1e-6)

@@ -51,8 +51,10 @@ def read(
     bins
         How columns become states or actions: a number of quantile bins for all continuous columns, or for a column
         'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'; ``{"*": 3, "age": "edges:18,40,65"}`` says both. Unsaid,
-        whole numbers of which there are many different ones, or few rows of each, are cut at their quantiles too,
-        unless they name states (see `certeq.data.recipes.fit`), which ``Batch.notes`` tells.
+        columns are cut as finely as predicts rewards and next values best out of sample (see
+        `certeq.data.reading.choosing`), and at their quartiles where there are fewer than 200 rows or no rewards. Whole
+        numbers of which there are many different ones, or few rows of each, are cut too, unless they name states (see
+        `certeq.data.recipes.fit`). ``Batch.notes`` tells all that.
     missing
         What to do where a value of the state is missing: 'error', make it a cell of its own ('category'), or take the
         'last' value of the same episode, and the cell where there was none. One word for all columns, or a mapping as

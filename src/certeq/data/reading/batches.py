@@ -14,6 +14,7 @@ from certeq.base.display import several
 from certeq.base.errors import InputError, nearest
 from certeq.data.batch import ENDED, Batch
 from certeq.data.reading.blanks import PADDING, carry, unpad, ways
+from certeq.data.reading.choosing import ENOUGH, Chosen, choose_cells
 from certeq.data.reading.endings import check_kept
 from certeq.data.reading.frames import Table
 from certeq.data.reading.leaks import leaking, words
@@ -21,11 +22,12 @@ from certeq.data.reading.roles import Roles
 from certeq.data.reading.rows import LAST, Links, explicit, long
 from certeq.data.recipes import MAX_STATES, Bins, OrMissing, Recipe, fit_encode
 from certeq.data.recipes.columns import Column, is_whole
-from certeq.data.recipes.fitting import LIKELY_LABELS, place, refuse_mixed, say_bins
+from certeq.data.recipes.fitting import LIKELY_LABELS, place, refuse_mixed, say_bins, would_cut
 from certeq.data.request import ENDS, Request
 
 FLOAT_ACTIONS = 20  # more different fractions than this are amounts, not actions
 BLANK = "blank row"
+HUGE = 10**9  # states, where their number is only looked at
 UNRELATED = -2  # what a recipe does not know, where rows are related to another batch
 
 
@@ -65,7 +67,11 @@ def make_batch(
         roles = roles.without(leaks)
         links = replace(links, states={name: links.states[name] for name in roles.state})
     told = {name: way for name, way in how.items() if name in links.states}
-    recipe, state, next_state = _states(links, told, size, max_states, absent, rng)
+    chosen = None if size is not None or reward is None else _chosen(links, told, action, reward, roles, absent)
+    if chosen is not None:
+        links = replace(links, states={name: links.states[name] for name in links.states if name not in chosen.unused})
+    ways_of = told if chosen is None else chosen.ways | told
+    recipe, state, next_state = _states(links, ways_of, size, max_states, absent, rng)
     blank = table.n_rows - len(rows) - links.dropped.get(PADDING, 0)
     return Batch(
         state,
@@ -84,7 +90,13 @@ def make_batch(
         goal=roles.goal,
         ends=links.ends,
         decisions=(*links.decisions, *words(leaks)),
-        notes=(*table.notes, *roles.notes, *links.notes, *_told(recipe, links.states, told)),
+        notes=(
+            *table.notes,
+            *roles.notes,
+            *links.notes,
+            *(() if chosen is None else chosen.lines()),
+            *_told(recipe, links.states, told),
+        ),
         n_rows_read=table.n_rows,
         fingerprint=table.fingerprint,
     )
@@ -139,6 +151,24 @@ def _leaks(columns: Mapping[str, Column], roles: Roles, links: Links, how: Mappi
         return {}
     reward = None if roles.reward is None else columns[roles.reward].numbers()
     return leaking(columns, [name for name in roles.state if name not in how], links.group, links.last, reward)
+
+
+def _chosen(
+    links: Links, told: Mapping[str, Any], action: Integers, reward: Floats, roles: Roles, absent: Collection[str]
+) -> Chosen | None:
+    """Choose how finely to cut the columns about which nothing was said; None where there are none, or too few rows."""
+    alone = len(links.states) == 1
+    cut = {name for name, c in links.states.items() if name not in told and would_cut(name, c, alone)}
+    if not cut or len(links.now) < ENOUGH:
+        return None
+    if any(c.missing.any() and name not in absent for name, c in links.states.items()):
+        return None  # which is refused soon
+    labels = {name for name in links.states if roles.rest and name not in told and name not in cut}
+    fixed = np.zeros(len(links.entry_row), dtype=np.int64)
+    rest = {name: c for name, c in links.states.items() if name not in cut | labels}
+    if rest:
+        fixed = fit_encode(rest, {name: told[name] for name in rest if name in told}, max_states=HUGE, absent=absent)[1]
+    return choose_cells(cut, labels, fixed, links, action, reward)
 
 
 def _states(

@@ -139,6 +139,11 @@ def choose(
     return Binning("quantile", CELLS if bins is None else bins)
 
 
+def would_cut(name: str, values: Column, alone: bool) -> bool:
+    """Whether a column about which nothing is said would be cut."""
+    return choose(name, values, None, None, None, _named(name, values, alone)).way == "quantile"
+
+
 def _named(name: str, values: Column, alone: bool) -> bool:
     """Whether whole numbers are probably names of states: the column is called so, or the only one and they recur."""
     called = re.sub("[^a-z]", "", name.lower()) in STATE_NAMES

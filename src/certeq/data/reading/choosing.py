@@ -1,0 +1,248 @@
+"""Cells that the rows can carry: how finely to cut each column, chosen by what predicts best out of sample.
+
+What is predicted is the same for every cut, so that cuts can be compared: the reward, whether the episode ends, and
+the ranks that the columns have in the next row, each as far as the column itself tells something about rewards. Rows of
+other episodes predict, by the mean of their cell and action, held toward the mean of the action. One column after
+another is cut more finely as long as that predicts better by more than its own standard error, and as long as there are
+enough rows for each pair of a cell and an action. A column that is never cut is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from certeq.base.arrays import Booleans, Floats, Integers
+from certeq.data.batch import ENDED
+from certeq.data.reading.rows import Links
+from certeq.data.recipes.columns import Column, compact
+from certeq.data.recipes.fitting import quantile_edges
+
+LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)  # cells of a column that are tried
+ROWS_PER_PAIR = 5  # rows that a pair of a cell and an action has at least, on average over those that occur
+FOLDS = 5  # parts that the episodes are dealt into
+HELD = 3.0  # rows that the mean of the action counts for in each cell
+ALONE = 8  # cells of a column, when it is asked by itself what it tells
+SIGHT = 0.9  # discount of the rewards that lie ahead, when a column is asked what it tells about them
+ENOUGH = 200  # rows: fewer cannot choose
+MOST = 20_000  # rows that choose; of more, some episodes
+
+
+class Step(NamedTuple):
+    """A column was cut more finely."""
+
+    column: str
+    cells: int  # of this column, from now on
+    states: int  # that occur
+    explained: float  # share of what is predicted that is explained out of sample
+    error: float  # standard error of what this step added to it
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """How finely each column is cut, and how that was found."""
+
+    cells: Mapping[str, int]  # 1: the column is not used
+    steps: tuple[Step, ...]
+    rows: int  # that chose
+
+    labels: frozenset[str] = frozenset()  # columns of labels, which are used or not
+    alone: bool = True  # whether there are no other columns of the state
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Columns that are not used; a state needs one at least, if only with a single cell."""
+        left_out = tuple(name for name, cells in self.cells.items() if cells == 1)
+        return left_out[1:] if self.alone and len(left_out) == len(self.cells) else left_out
+
+    @property
+    def ways(self) -> dict[str, str]:
+        """How each column that is used becomes cells, as one would say it."""
+        used = {name: cells for name, cells in self.cells.items() if name not in self.unused}
+        return {name: f"quantile:{cells}" for name, cells in used.items() if name not in self.labels}
+
+    def lines(self) -> list[str]:
+        """The choice in words, step by step."""
+        if not self.steps:
+            return ["Cut in no way do the columns predict rewards or what comes next better, so none was cut."]
+        parts = [
+            f"{step.column} {'used' if step.column in self.labels else step.cells} → {step.explained:.1%} in "
+            f"{step.states:,} states"
+            for step in self.steps
+        ]
+        told = [
+            "How finely to cut was chosen by what predicts rewards and next values best out of sample; explained, step "
+            f"by step: {'; '.join(parts)}. Say bins= (--bins) to cut otherwise."
+        ]
+        if self.unused:
+            told.append(f"Not used, since it predicts no better with them: {', '.join(self.unused)}.")
+        return told
+
+
+class Cuts(NamedTuple):
+    """A column at every step of the ladder."""
+
+    now: dict[int, Integers]  # cells -> code of each row
+    rank: Floats  # (n,), of each row's next value, from 0 to 1; 0.5 where there is none
+
+
+def choose_cells(
+    cut: Collection[str], labels: Collection[str], fixed: Integers, links: Links, action: Integers, reward: Floats
+) -> Chosen:
+    """Choose how finely to cut some columns of numbers, and which of some columns of labels to use.
+
+    ``fixed`` is the code that each entry has by the other columns, which are used as they are.
+    """
+    part = _part(links)
+    now, then = links.now[part], links.then[part]
+    free = [name for name in links.states if name in cut or name in labels]
+    cuts = {name: _cuts(links.states[name], now, then, name in cut) for name in free}
+    acts = np.unique(action[part], return_inverse=True)[1]
+    episode = np.arange(len(now)) if links.episode is None else np.unique(links.episode[part], return_inverse=True)[1]
+    targets = _targets(cuts, acts, episode, reward[part], then == ENDED)
+    cells, steps = _climb(cuts, np.unique(fixed[now], return_inverse=True)[1], _Judge(acts, episode, *targets))
+    return Chosen(cells, steps, len(now), frozenset(labels), len(free) == len(links.states))
+
+
+def _climb(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge) -> tuple[dict[str, int], tuple[Step, ...]]:
+    """Cut one column after another more finely, always the one that predicts best, as long as it pays."""
+    cells = dict.fromkeys(cuts, 1)
+    errors, steps = judge.errors(fixed), list[Step]()
+    while True:
+        best: tuple[Floats, str, int, int] | None = None
+        for name, cut in cuts.items():
+            rest = _join([fixed, *(cuts[other].now[size] for other, size in cells.items() if other != name)])
+            for size in [size for size in cut.now if size > cells[name]]:
+                state = _join([rest, cut.now[size]])
+                if not judge.carries(state):
+                    break
+                after = judge.errors(state)
+                if best is None or after.mean() < best[0].mean():
+                    best = (after, name, size, int(state.max()) + 1)
+        if best is None:
+            break
+        gain, error = judge.compare(errors, best[0])
+        if gain <= error:
+            break
+        errors, name, cells[name], states = best[0], best[1], best[2], best[3]
+        steps.append(Step(name, cells[name], states, float(1 - errors.mean()), error))
+    return cells, tuple(steps)
+
+
+class _Judge(NamedTuple):
+    """What is to be predicted, and by whom."""
+
+    action: Integers  # (n,)
+    episode: Integers  # (n,), 0, 1, ...
+    targets: Floats  # (T, n), each with mean 0 and variance 1
+    weight: Floats  # (T,), adding up to 1
+
+    def errors(self, state: Integers) -> Floats:
+        """Squared errors of predicting each row from the other parts, weighted over what is predicted, ``(n,)``."""
+        pair, total = _join([state, self.action]), np.zeros(len(state))
+        for weight, target in zip(self.weight, self.targets, strict=True):
+            if weight > 0:
+                total += weight * (target - self.predict(pair, target)) ** 2
+        return total
+
+    def predict(self, pair: Integers, target: Floats) -> Floats:
+        """What the other parts say of each row, ``(n,)``."""
+        usual = _elsewhere(self.action, self.episode % FOLDS, target, 0.0, 1e-9)
+        return _elsewhere(pair, self.episode % FOLDS, target, usual, HELD)
+
+    def carries(self, state: Integers) -> bool:
+        """Whether there are enough rows for each pair that occurs."""
+        return len(state) >= ROWS_PER_PAIR * (int(_join([state, self.action]).max()) + 1)
+
+    def compare(self, before: Floats, after: Floats) -> tuple[float, float]:
+        """How much better one prediction is than another, and the standard error of that, by episodes."""
+        gain = np.bincount(self.episode, before - after)
+        return float(gain.sum() / len(before)), float(gain.std() * np.sqrt(len(gain)) / len(before))
+
+
+def _elsewhere(group: Integers, fold: Integers, target: Floats, usual: Floats | float, held: float) -> Floats:
+    """Mean of each row's group in the other parts, held toward what is usual."""
+    size = int(group.max()) + 1
+    key = group * FOLDS + fold
+    total = np.bincount(key, target, minlength=size * FOLDS)
+    count = np.bincount(key, minlength=size * FOLDS)
+    others = total.reshape(size, FOLDS).sum(axis=1)[group] - total[key]
+    rows = count.reshape(size, FOLDS).sum(axis=1)[group] - count[key]
+    return np.asarray((others + held * usual) / (rows + held))
+
+
+def _targets(
+    cuts: Mapping[str, Cuts], action: Integers, episode: Integers, reward: Floats, ended: Booleans
+) -> tuple[Floats, Floats]:
+    """What is predicted, and how much each of it counts: rewards and ends, and columns as far as they tell of them."""
+    goals = np.stack([_standard(reward), _standard(_ahead(reward, episode))])
+    judge = _Judge(action, episode, goals, np.ones(2))
+
+    def telling(cut: Cuts) -> float:
+        """How much of rewards, now or later, a column explains by itself."""
+        size = next((size for size in reversed(cut.now) if 1 < size <= ALONE), max(cut.now))
+        pair = _join([cut.now[size], action])
+        better = ((y - judge.predict(action, y)) ** 2 - (y - judge.predict(pair, y)) ** 2 for y in goals)
+        return max(0.0, *(float(each.mean()) for each in better))
+
+    targets = np.stack([goals[0], _standard(ended.astype(np.float64)), *(_standard(cut.rank) for cut in cuts.values())])
+    weight = np.array([1.0, 1.0, *map(telling, cuts.values())]) * targets.any(axis=1)
+    return targets, weight / (weight.sum() or 1.0)
+
+
+def _ahead(reward: Floats, episode: Integers) -> Floats:
+    """Discounted rewards from each row on, to the last row of its episode; rows stand in order."""
+    ahead = reward.copy()
+    for i in range(len(ahead) - 2, -1, -1):
+        if episode[i] == episode[i + 1]:
+            ahead[i] += SIGHT * ahead[i + 1]
+    return ahead
+
+
+def _standard(values: Floats) -> Floats:
+    """Values with mean 0 and variance 1; zeros where all are the same."""
+    scaled = values / (np.abs(values).max(initial=0.0) or 1.0)  # else the squares of large ones overflow
+    spread = float(scaled.std())
+    return np.zeros_like(values) if spread < 1e-12 else np.asarray((scaled - scaled.mean()) / spread)
+
+
+def _cuts(column: Column, now: Integers, then: Integers, numeric: bool) -> Cuts:
+    """A column at every step of the ladder, and the ranks of next values; labels are used or not."""
+    codes = column.distinct.codes
+    numbers = column.numbers() if numeric else np.where(column.missing, np.nan, codes.astype(np.float64))
+    goes_on = then != ENDED
+    ordered = np.sort(numbers[now][~np.isnan(numbers[now])])
+    following = np.where(goes_on, numbers[np.maximum(then, 0)], np.nan)
+    place = (np.searchsorted(ordered, following) + np.searchsorted(ordered, following, side="right")) / 2
+    rank = np.where(np.isnan(following), 0.5, place / max(len(ordered), 1))
+    nothing = np.zeros(len(now), dtype=np.int64)
+    if not numeric:
+        return Cuts({1: nothing, max(2, len(column.distinct.labels)): codes[now] - codes[now].min()}, rank)
+    found = {1: nothing}
+    for size in LADDER[1:]:
+        edges = quantile_edges(numbers, size)
+        cell = np.searchsorted(edges, numbers[now], side="right")
+        if len(edges):
+            found[size] = np.where(np.isnan(numbers[now]), len(edges) + 1, cell)
+    return Cuts(found, rank)
+
+
+def _join(codes: list[Integers]) -> Integers:
+    """One number for each combination that occurs."""
+    state = codes[0]
+    for code in codes[1:]:
+        size = int(code.max()) + 1
+        state = compact(state * size + code, (int(state.max()) + 1) * size)[1]
+    return state
+
+
+def _part(links: Links) -> Integers:
+    """Transitions that choose: all, or those of enough episodes."""
+    n = len(links.now)
+    if n <= MOST or links.episode is None:
+        return np.arange(n) if n <= MOST else np.linspace(0, n - 1, MOST).astype(np.int64)
+    episode = np.unique(links.episode, return_inverse=True)[1]
+    return np.flatnonzero(episode % int(np.ceil(n / MOST)) == 0)
