@@ -99,3 +99,15 @@ def test_a_bad_row_of_a_batch_names_the_element():
     T[2, 1, 0, 0] = 0.9
     with pytest.raises(InputError, match=r"state 1, action 0 of batch element \[2\] sums to 1\.4"):
         solve(T, [[0], [1]], 0.9)
+
+
+@pytest.mark.parametrize("method", ["modified_policy_iteration", "value_iteration"])
+def test_sweeps_follow_the_best_action_and_not_one_that_ties_with_it(method):
+    """Followed, an action that is worse by half a tie would keep the residual from ever meeting the tolerance."""
+    stay = np.eye(2)[:, None, :].repeat(2, axis=1)
+    reward = np.array([[1 - 1e-5, 1.0], [-1e5, -1e5]])  # beside such a spread, 1e-5 is a tie
+    plan = solve(stay, reward, 0.99, method=method, engine="numpy", tolerance=1e-11)
+    assert plan.tied[0].all()
+    assert plan.converged.all()
+    assert plan.iterations.max() < 5000
+    np.testing.assert_allclose(plan.values, [100, -1e7], rtol=1e-6)

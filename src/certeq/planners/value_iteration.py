@@ -3,7 +3,8 @@
 After a backup LV of V, the optimal values lie within ``horizon * max|LV - V|`` of V. If no row ends the episode, adding
 a constant to V only shifts everything, and the tighter bounds of MacQueen hold: V* - LV lies between γ/(1 - γ) times
 the least and the greatest change. Sweeping stops when the certified error, relative to the values, is at most the
-tolerance.
+tolerance, or when nothing but rounding is left of the change: then more sweeps would show no more, and the certificate
+is what `certeq.planners.plan.Plan.bound` makes of it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
-from certeq.model.kernel import MASS_TOLERANCE, is_sparse
+from certeq.model.kernel import MASS_TOLERANCE, is_sparse, terms
 from certeq.planners.backup import backup, chosen, greedy, policy_operator, policy_rows
 from certeq.planners.episodic import longest
+from certeq.planners.plan import UNIT
 from certeq.planners.problem import How, Problem, Solution
 
 PATIENCE = 100  # sweeps, and one for each state, after which an error that does not fall is rounding and stays
+SETTLED = 3  # sweeps without a smaller error, after which a change that rounding explains is nothing else
 PARTIAL_SWEEPS = 20  # of policy evaluation between two improvements of modified policy iteration
 
 
@@ -38,11 +41,12 @@ def _sweep(problem: Problem, how: How, partial: int) -> Solution:
     never_ends = (mass >= 1 - MASS_TOLERANCE).all(axis=(-2, -1)) & (discount < 1)  # (...)
     factor = np.where(discount < 1, discount / np.where(discount < 1, 1 - discount, 1), 0.0)
     horizon = longest(problem)
+    earned, unit = np.abs(reward).max(axis=(-2, -1), initial=0), (16 + terms(model)) * UNIT
     values = np.zeros((*batch, S))
     final, certified = values.copy(), np.full(batch, np.inf)
     iterations = np.zeros(batch, dtype=np.int64)
     running = np.ones(batch, dtype=bool)
-    stuck = np.zeros(batch, dtype=bool)
+    stuck, settled = np.zeros(batch, dtype=bool), np.zeros(batch, dtype=bool)
     least, since = np.full(batch, np.inf), np.zeros(batch, dtype=np.int64)
     with watch:
         for iteration in range(1, limit + 1):
@@ -59,13 +63,17 @@ def _sweep(problem: Problem, how: How, partial: int) -> Solution:
             since = np.where(error < least, 0, since + 1)
             least = np.minimum(error, least)
             stuck |= running & (since > PATIENCE + S)
+            left = np.where(never_ends, (high - low) / 2, np.abs(change).max(axis=-1))
+            rounding = unit * (earned + np.abs(values).max(axis=-1))
+            settled |= running & (since > SETTLED) & (left <= rounding)
             goal = tolerance * np.maximum(np.abs(estimate).max(axis=-1), 1e-300)
-            running = running & ~stuck & (error > goal)
+            running = running & ~stuck & ~settled & (error > goal)
             slowest = int(np.argmax(error / goal))
             watch.report(iteration, *(float(np.ravel(x)[slowest]) for x in (np.maximum(high, -low), error, goal)))
             if not running.any():
                 break
-            values = np.where(running[..., None], _evaluate_partly(problem, greedy(q), best, partial), values)
+            best_action = q.argmax(axis=-1)  # the best one itself: to follow one that ties would stop the fall short
+            values = np.where(running[..., None], _evaluate_partly(problem, best_action, best, partial), values)
     q = backup(model, reward, discount, allowed, final)
     residual = np.abs(q.max(axis=-1) - final).max(axis=-1)
     done = ~(running | stuck)
