@@ -47,7 +47,7 @@ def test_each_row_has_its_state_its_action_and_the_support(certeq, policy, file,
     new = file("ward,pressure,note\nA,85,hello\nB,1e6,\nA,-40,\n", "new.csv")
     done = certeq("apply", policy, new, "-o", "actions.csv")
     assert done.code == 0
-    assert "3 rows, advice for 3.\nWritten: actions.csv" in done.out
+    assert done.out.startswith("3 rows, advice for 3.\n")
     advisor = Policy.load(policy)
     lines = table("actions.csv")
     assert [line["state"].split(",")[0] for line in lines] == ["ward=A", "ward=B", "ward=A"]
@@ -133,3 +133,16 @@ def test_a_step_that_is_none_is_one_paragraph(refused, timed, step, says):
 
 def test_a_step_that_lacks_is_asked_for_in_the_words_of_the_command_line(refused, timed):
     assert "--step" in refused("apply", timed, "rows.csv")
+
+
+def test_what_is_out_of_range_is_said_and_so_is_the_runner_up(certeq, policy, file, table):
+    low, high = Policy.load(policy).ranges["pressure"]
+    new = file(f"ward,pressure\nA,{low}\nA,{low - 5}\nB,{high + 1}\n", "new.csv")
+    done = certeq("apply", policy, new)
+    assert f"pressure is out of range in 2 rows: the data had {low:g} to {high:g}." in done.out
+    lines = table("actions.csv")
+    assert [line["out_of_range"] for line in lines] == ["", "pressure", "pressure"]
+    advice = Policy.load(policy).apply(new)
+    names = [*Policy.load(policy).action_names, ""]
+    assert [line["runner_up"] for line in lines] == [names[b] for b in advice.rival]
+    assert [float(line["gap"] or "nan") for line in lines] == pytest.approx(advice.gap, rel=1e-5, nan_ok=True)

@@ -30,6 +30,7 @@ def apply(
     import numpy as np
 
     from certeq.base import texts, writing
+    from certeq.base.display import several
     from certeq.cli import show
     from certeq.data.reading import columns
     from certeq.learning.policy import Policy
@@ -43,12 +44,17 @@ def apply(
     advice = advisor.apply(table, step=_steps(step, table))
     states, names = [*advisor.state_names, None], [*advisor.action_names, None]  # the last for what is not known
     copied = [np.asarray(table[name]).tolist() for name in kept]
-    told = (advice.state.tolist(), advice.action.tolist(), advice.visits.tolist(), advice.tied, advice.reason)
+    told = (advice.state, advice.action, advice.visits, advice.rival)
+    beyond = [", ".join(names_of) for names_of in advice.out_of_range]
+    gaps = [None if b < 0 else float(f"{gap:.6g}") for b, gap in zip(advice.rival, advice.gap, strict=True)]
+    parts = (*(part.tolist() for part in told), advice.tied, gaps, beyond, advice.reason)
     lines = [
-        (row, *others, states[s], names[a], visits if a >= 0 else None, either, reason)
-        for row, (*others, s, a, visits, either, reason) in enumerate(zip(*copied, *told, strict=True), start=1)
+        (row, *others, states[s], names[a], visits if a >= 0 else None, tied, names[b], gap, far, why)
+        for row, (*others, s, a, visits, b, tied, gap, far, why) in enumerate(
+            zip(*copied, *parts, strict=True), start=1
+        )
     ]
-    header = ("row", *kept, "state", "action", "visits", "tied", "reason")
+    header = ("row", *kept, "state", "action", "visits", "tied", "runner_up", "gap", "out_of_range", "reason")
     writing.write_files({out: texts.csv_text(header, lines)}, force=force)
     console = show.console()
     console.print(f"{len(lines):,} rows, advice for {int((advice.action >= 0).sum()):,}.")
@@ -56,6 +62,12 @@ def apply(
         console.print(f"Tied for {equal:,}: several actions are equally good, and the one tried most often is given.")
     for reason, count in Counter(filter(None, advice.reason)).most_common(10):
         console.print(f"No advice for {count:,}: {show.escape(reason)}")
+    for name, count in Counter(name for names_of in advice.out_of_range for name in names_of).most_common():
+        low, high = advisor.ranges[name]
+        console.print(
+            f"[yellow]![/yellow] {show.escape(name)} is out of range in {several(count, 'row')}: the data had "
+            f"{low:g} to {high:g}. Advice there is what the outermost cell says."
+        )
     show.written(console, out)
 
 

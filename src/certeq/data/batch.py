@@ -43,6 +43,7 @@ class Batch:
     ends: str | None = None  # how last rows of episodes without marks were read: always, never, or by which column
     decisions: tuple[str, ...] = ()  # what was decided while reading and changes the advice, in words; told first
     notes: tuple[str, ...] = ()  # what was guessed or decided while reading, in words
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # least and largest number of each column
     n_rows_read: int | None = None  # rows of the table, of which these transitions were made
     fingerprint: str | None = None  # SHA-256 of the file, in hexadecimal
     positions: Positions | None = None  # where the states lie; those of the recipe unless given

@@ -51,6 +51,7 @@ class Data:
     goal: str = ""  # which way is better, in words
     decisions: tuple[str, ...] = ()  # what was decided while reading and changes the advice; told first
     notes: tuple[str, ...] = ()  # what was guessed or decided while reading
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # least and largest number of each column
     fingerprint: str | None = None  # SHA-256 of the file
 
     def __post_init__(self) -> None:
@@ -97,6 +98,7 @@ class Data:
             goal="" if reward is not None else batch.goal,
             decisions=batch.decisions,
             notes=batch.notes,
+            ranges=batch.ranges,
             fingerprint=batch.fingerprint,
         )
 

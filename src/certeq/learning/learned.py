@@ -175,7 +175,9 @@ def learn(
 def _policy(case: Case, plan: Plan | FinitePlan) -> Policy:
     data = case.data
     assert data.recipe is not None
-    source = {"rows": data.size, "fingerprint": data.fingerprint}
+    source: dict[str, Any] = {"rows": data.size, "fingerprint": data.fingerprint}
+    if data.ranges:
+        source["ranges"] = {name: list(span) for name, span in data.ranges.items()}
     chosen = case.rules.to_json(known_rewards=data.known_rewards, pooled=_pooled(case))
     return Policy(
         data.recipe, data.action_names, plan.policy, data.counts.visits, case.action_values(plan), chosen, source

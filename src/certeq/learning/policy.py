@@ -16,7 +16,7 @@ from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first
 from certeq.base.display import MOST, notebook, several
 from certeq.base.errors import InputError
 from certeq.base.writing import write_files
-from certeq.data.recipes import Recipe
+from certeq.data.recipes import Recipe, column
 from certeq.learning import policy_file
 
 
@@ -27,6 +27,9 @@ class Advice:
     state: Integers  # state number, -1 if the row's state is not known
     action: Integers  # action number, -1 for no advice
     visits: Integers  # how often the advised action was tried in that state
+    rival: Integers  # second-best action, -1 where there is none
+    gap: Floats  # how much less that is worth; NaN where there is none
+    out_of_range: tuple[tuple[str, ...], ...]  # columns whose number is smaller or larger than any in the data
     reason: tuple[str, ...]  # why there is no advice; empty where there is
     tied: tuple[str, ...]  # "either of ..." where several actions are equally good; empty elsewhere
 
@@ -122,7 +125,33 @@ class Policy:
         equal = np.full(len(state), "", dtype=object)
         for i in np.flatnonzero(self._several[*when, where] & (action >= 0)):
             equal[i] = either_of(self.either(where[i], *(t[i] for t in when)))
-        return Advice(state, action, visits, tuple(reasons), tuple(equal))
+        rival, gap = (part[*when, where] for part in self.runner_up())
+        advised = action >= 0
+        beside = np.where(advised, rival, -1), np.where(advised, gap, np.nan)
+        beyond = self._beyond(table, len(state))
+        return Advice(state, action, visits, *beside, beyond, tuple(reasons), tuple(equal))
+
+    def _beyond(self, table: Mapping[str, Any], n: int) -> tuple[tuple[str, ...], ...]:
+        """Columns of each row whose number lies outside of what the data had."""
+        found: list[tuple[str, ...]] = [()] * n
+        for name, (low, high) in self.ranges.items():
+            numbers = column(table[name], name).numbers()
+            for row in np.flatnonzero((numbers < low) | (numbers > high)):
+                found[row] = (*found[row], name)
+        return tuple(found)
+
+    @cached_property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The least and the largest number that the data had in each column; empty where the file does not tell."""
+        told = self.data.get("ranges", {})
+        good = isinstance(told, Mapping) and all(
+            isinstance(span, list | tuple) and len(span) == 2 and all(isinstance(x, int | float) for x in span)
+            for span in told.values()
+        )
+        if not good:
+            raise InputError("The policy file is damaged: data.ranges must hold two numbers for each column.")
+        known = self.recipe.column_names
+        return {name: (float(low), float(high)) for name, (low, high) in told.items() if name in known}
 
     def _when(self, rows: int, step: Any) -> tuple[tuple[Integers, ...], Any]:
         """Which decision each row is about, and whether that is beyond the horizon."""

@@ -20,7 +20,7 @@ from certeq.data.reading.frames import Table
 from certeq.data.reading.leaks import leaking, words
 from certeq.data.reading.roles import Roles
 from certeq.data.reading.rows import LAST, Links, explicit, long
-from certeq.data.recipes import MAX_STATES, Bins, OrMissing, Recipe, fit_encode
+from certeq.data.recipes import MAX_STATES, Bins, Labels, OrMissing, Recipe, fit_encode
 from certeq.data.recipes.columns import Column, is_whole
 from certeq.data.recipes.fitting import LIKELY_LABELS, place, refuse_mixed, say_bins, would_cut
 from certeq.data.request import ENDS, Request
@@ -97,6 +97,7 @@ def make_batch(
             *(() if chosen is None else chosen.lines()),
             *_told(recipe, links.states, told),
         ),
+        ranges=dict(_ranges(recipe, links)),
         n_rows_read=table.n_rows,
         fingerprint=table.fingerprint,
     )
@@ -207,6 +208,16 @@ def _told(recipe: Recipe, states: Mapping[str, Column], told: Mapping[str, Any])
                 f"I took each of the {axis.size:,} whole numbers in {name!r} for a state of its own; say "
                 f"{say_bins(name, 'quantile:4')} if they are amounts."
             )
+
+
+def _ranges(recipe: Recipe, links: Links) -> Iterator[tuple[str, tuple[float, float]]]:
+    """The least and the largest number in each column of the state that is cut; a label is known or not."""
+    axes = [axis.present if isinstance(axis, OrMissing) else axis for axis in recipe.axes]
+    for name in (name for axis in axes if not isinstance(axis, Labels) for name in axis.columns):
+        numbers = links.states[name].numbers()
+        finite = numbers[np.isfinite(numbers)]
+        if len(finite):
+            yield name, (float(finite.min()), float(finite.max()))
 
 
 def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], Integers]:
