@@ -957,11 +957,23 @@ def steps_apart(places: Any, axes: Sequence[str], one: int, other: int) -> float
     return total
 
 
+def across(places: Any, axes: Sequence[str], s: int, first: int, second: int) -> bool:
+    """Whether two states lie one step from s on opposite sides of it."""
+    here = places[s]
+    for k, axis in enumerate(axes):
+        taken = [place[k] for place in places if place is not None]
+        size = max(taken) - min(taken) + 1
+        ahead, back = places[first][k] - here[k], here[k] - places[second][k]
+        if (ahead - back) % size if axis == "ring" else ahead != back:
+            return False
+    return True
+
+
 def borrowed_rows(table: Array, places: Any, axes: Sequence[str], s: int, a: int, left_out: bool) -> dict[str, Array]:
     """Candidate targets of the pair (s, a), from counts ``(S, A, N)`` over all outcomes.
 
-    Each is (f + base)/(m + 1), where f adds up rows of other pairs, m of them in all, and base is the candidate that
-    it looks on at. With ``left_out`` the pair's own rows have no say.
+    Each is (f + k·base)/(m + k), where f adds up rows of other pairs, m of them in all, and base is the candidate that
+    it looks on at. With ``left_out`` the pair's own rows have no say, nor those of its action in moves of any action.
     """
     S, A, N = table.shape
     counts = table.astype(float).copy()
@@ -969,12 +981,12 @@ def borrowed_rows(table: Array, places: Any, axes: Sequence[str], s: int, a: int
         counts[s, a] = 0.0
     uniform = np.full(N, 1 / N)
 
-    def look(pairs: list[tuple[int, int]], base: Array, moving: bool = False) -> Array:
+    def look(pairs: list[tuple[int, int]], base: Array, moving: bool = False, k: float = 1) -> Array:
         field = np.zeros(N)
         for source, b in pairs:
             for n in range(N):
                 field[made_from(places, axes, s, source, n) if moving else n] += counts[source, b, n]
-        return (field + base) / (field.sum() + 1)
+        return (field + k * base) / (field.sum() + k)
 
     everything = [(source, b) for source in range(S) for b in range(A)]
     rows = {"uniform": uniform, "arrivals": look(everything, uniform)}
@@ -985,13 +997,14 @@ def borrowed_rows(table: Array, places: Any, axes: Sequence[str], s: int, a: int
     if places is None:
         return rows
     placed = [source for source in range(S) if places[source] is not None and places[s] is not None]
-    rows["moves"] = look([(source, b) for source in placed for b in range(A)], uniform, True)
+    rows["moves"] = look([(source, b) for source in placed for b in range(A) if b != a or not left_out], uniform, True)
     rows["action_moves"] = look([(source, a) for source in placed], rows["moves"], True)
     around = {h: [(o, a) for o in placed if steps_apart(places, axes, s, o) <= h] for h in (1, 2)}
-    rows["wider_moves"] = look(around[2], rows["action_moves"], True)
-    rows["near_moves"] = look(around[1], rows["wider_moves"], True)
-    rows["wider"] = look(around[2], rows["action"])
-    rows["near"] = look(around[1], rows["wider"])
+    rows["wider_moves"] = look(around[2], rows["action_moves"], True, 6)
+    rows["near_moves"] = look(around[1], rows["wider_moves"], True, 6)
+    tried = [o for o, _ in around[1] if counts[o, a].sum() > 0]
+    between = [(o, a) for o in tried if o == s or any(across(places, axes, s, o, other) for other in tried)]
+    rows["near"] = look(between, rows["action"], False, 6)
     return rows
 
 

@@ -11,14 +11,16 @@
 | ``action_moves`` | the moves of the action | moves |
 | ``wider_moves`` | those of states at most two steps away | action_moves |
 | ``near_moves`` | those of states one step away | wider_moves |
-| ``wider`` | the rows of the action in states at most two steps away | action |
-| ``near`` | those of states one step away | wider |
+| ``near`` | the rows of the action in states one step away, where there are some on both sides | action |
 
-Looking on is a prior of one row: a candidate with counts f, m in all, is (f + base)/(m + 1). So none of them rules an
-outcome out, one that knows nothing says what the next says, and no constant depends on the number of data.
+Looking on is a prior of k rows: a candidate with counts f, m in all, is (f + k·base)/(m + k). So none of them rules an
+outcome out, one that knows nothing says what the next says, and no constant depends on the number of data. What is near
+has few rows, and looks on with k = 6; the others with k = 1. Rows of one side alone would lead to that side.
 
 The candidates of a pair are *judged* with its own rows left out, since a row explains itself too well, and *planned*
-with them in. Endings are outcomes like others. What a move is, see `certeq.model.lattice`. Twin: ``tests/naive.py``.
+with them in; the moves of any action are judged with all rows of the pair's action left out, since otherwise an action
+that makes up most of the data would vouch for them. Endings are outcomes like others. What a move is, see
+`certeq.model.lattice`. Twin: ``tests/naive.py``.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ from certeq.model.lattice import look_ahead, neighbors
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 NAMES = ("uniform", "arrivals", "action", "state", "stay")
-PLACED = ("moves", "action_moves", "wider_moves", "near_moves", "wider", "near")  # for states with positions
-UNIFORM, ARRIVALS, ACTION, STATE, STAY, MOVES, ACTION_MOVES, WIDER_MOVES, NEAR_MOVES, WIDER, NEAR = range(11)
+PLACED = ("moves", "action_moves", "wider_moves", "near_moves", "near")  # for states with positions
+UNIFORM, ARRIVALS, ACTION, STATE, STAY, MOVES, ACTION_MOVES, WIDER_MOVES, NEAR_MOVES, NEAR = range(10)
+LOCAL = 6.0  # rows by which what is near looks on
 STAYS = 0.9  # of the candidate "stay"; the rest is uniform
 
 
@@ -118,8 +121,8 @@ def judge(
     S, A, N, J = table.states, table.actions, table.outcomes, share.shape[1]
     pointer, outcome, count, number = table.pointer, table.outcome, table.count, moves.number
     arrived, first, listed, often = totals.arrived[d], totals.first[d], totals.move, totals.often
-    here, around = np.empty(len(moves.source), dtype=np.int32), np.empty(max(len(grid.offsets), 1), dtype=np.int64)
-    general, row, plain, q, fields = np.zeros(N), np.zeros(N), np.zeros(N), np.empty(J), np.zeros((6, 16))
+    here, around = np.empty(len(moves.source), dtype=np.int32), np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
+    general, row, plain, q, fields = np.zeros(N), np.zeros(N), np.zeros(N), np.empty(J), np.zeros((5, 16))
     tried, moved, at = totals.tried[d].sum(), totals.moved[d].sum(), 0
     for s in range(low, high):
         begin, end = pointer[(d * S + s) * A], pointer[(d * S + s + 1) * A]
@@ -138,32 +141,35 @@ def judge(
         for a in range(A):
             line = (d * S + s) * A + a
             i0, i1 = pointer[line], pointer[line + 1]
-            own, near, wider = 0.0, 0.0, 0.0
+            own, near, wider, between = 0.0, 0.0, 0.0, 0.0
             for i in range(i0, i1):
                 own += count[i]
             if i1 - i0 > fields.shape[1]:
-                fields = np.zeros((6, i1 - i0))
+                fields = np.zeros((5, i1 - i0))
             if known and i0 < i1:
                 for k in range(first[a], first[a + 1]):
                     row[here[listed[k]]] += often[k]
                 for i in range(i0, i1):
-                    fields[0, i - i0] = general[outcome[i]] - count[i]
+                    fields[0, i - i0] = general[outcome[i]] - row[outcome[i]]
                     fields[1, i - i0] = row[outcome[i]] - count[i]
                 for k in range(first[a], first[a + 1]):
                     row[here[listed[k]]] = 0.0
                 for ring in range(2):  # one step away, then two
                     for k in range(close if ring else 0, found if ring else close):
-                        other = (d * S + around[k]) * A + a
+                        other, across = (d * S + around[0, k]) * A + a, (d * S + around[1, k]) * A + a
+                        both = ring == 0 and around[1, k] >= 0 and pointer[across] < pointer[across + 1]
                         for i in range(pointer[other], pointer[other + 1]):
                             row[here[number[i]]] += count[i]
-                            plain[outcome[i]] += count[i]
                             wider += count[i]
+                            if both:
+                                plain[outcome[i]] += count[i]
+                                between += count[i]
                     near = wider if ring == 0 else near
                     for i in range(i0, i1):
                         fields[3 - ring, i - i0] = row[outcome[i]]
-                        fields[5 - ring, i - i0] = plain[outcome[i]]
+                        fields[4, i - i0] = plain[outcome[i]]
                 for k in range(found):
-                    other = (d * S + around[k]) * A + a
+                    other = (d * S + around[0, k]) * A + a
                     for i in range(pointer[other], pointer[other + 1]):
                         row[here[number[i]]] = 0.0
                         plain[outcome[i]] = 0.0
@@ -181,15 +187,14 @@ def judge(
                 q[STATE] = (by_state + q[ARRIVALS]) / (in_state - own + 1.0)
                 q[STAY] = (1.0 - STAYS) / N + (STAYS if n == s else 0.0)
                 if known:
-                    q[MOVES] = (fields[0, k] + q[UNIFORM]) / (moved - own + 1.0)
+                    q[MOVES] = (fields[0, k] + q[UNIFORM]) / (moved - totals.moved[d, a] + 1.0)
                     q[ACTION_MOVES] = (fields[1, k] + q[MOVES]) / (totals.moved[d, a] - own + 1.0)
-                    q[WIDER_MOVES] = (fields[2, k] + q[ACTION_MOVES]) / (wider + 1.0)
-                    q[NEAR_MOVES] = (fields[3, k] + q[WIDER_MOVES]) / (near + 1.0)
-                    q[WIDER] = (fields[4, k] + q[ACTION]) / (wider + 1.0)
-                    q[NEAR] = (fields[5, k] + q[WIDER]) / (near + 1.0)
+                    q[WIDER_MOVES] = (fields[2, k] + LOCAL * q[ACTION_MOVES]) / (wider + LOCAL)
+                    q[NEAR_MOVES] = (fields[3, k] + LOCAL * q[WIDER_MOVES]) / (near + LOCAL)
+                    q[NEAR] = (fields[4, k] + LOCAL * q[ACTION]) / (between + LOCAL)
                 elif J > MOVES:  # a state without a place has nothing near it
                     q[MOVES : NEAR_MOVES + 1] = q[UNIFORM]
-                    q[WIDER : NEAR + 1] = q[ACTION]
+                    q[NEAR] = q[ACTION]
                 if mixed:
                     out[at, 0] = 0.0
                     for j in range(J):

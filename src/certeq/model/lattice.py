@@ -135,7 +135,10 @@ def look_ahead(grid: Any, s: int, source: Any, outcome: Any, out: Any) -> None:
 
 @_compile
 def neighbors(grid: Any, s: int, out: Any) -> Any:
-    """States near s, those one step away first: how many, and how many of them are one step away."""
+    """States near s, those one step away first: how many, and how many of them are one step away.
+
+    ``out`` is (2, n): the states, and for those one step away the state across, as far on the other side, or -1.
+    """
     found, close = 0, 0
     if not grid.placed[s]:
         return found, close
@@ -153,8 +156,24 @@ def neighbors(grid: Any, s: int, out: Any) -> Any:
         if inside:
             there = find(grid, key)
             if there >= 0:
-                out[found] = there
+                out[0, found] = there
                 found += 1
         if i == grid.near - 1:
             close = found
+    for k in range(close):
+        out[1, k] = _across(grid, s, out[0, k])
     return found, close
+
+
+@_compile
+def _across(grid: Any, s: int, other: int) -> int:
+    """The state as far from s as another, on the other side, or -1."""
+    key = np.int64(0)
+    for k in range(len(grid.size)):
+        place, size = 2 * np.int64(grid.places[s, k]) - np.int64(grid.places[other, k]), grid.size[k]
+        if grid.axis[k] == RING:
+            place %= size
+        elif place < 0 or place >= size:
+            return -1
+        key += place * grid.stride[k]
+    return find(grid, key)

@@ -15,6 +15,7 @@ from certeq.model.borrowing import (
     ACTION,
     ACTION_MOVES,
     ARRIVALS,
+    LOCAL,
     MOVES,
     NEAR,
     NEAR_MOVES,
@@ -22,7 +23,6 @@ from certeq.model.borrowing import (
     STAY,
     STAYS,
     UNIFORM,
-    WIDER,
     WIDER_MOVES,
 )
 from certeq.model.lattice import look_ahead, neighbors
@@ -31,9 +31,9 @@ _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compile
-def _looked_on(share: float, rows: float) -> float:
-    """Weight of each row of a candidate that has so many, and also what is left for the one it looks on at."""
-    return share / (rows + 1.0)
+def _looked_on(share: float, rows: float, prior: float = 1.0) -> float:
+    """Weight of each row of a candidate that has so many; what it looks on at is left ``prior`` times that."""
+    return share / (rows + prior)
 
 
 @_compile
@@ -47,7 +47,7 @@ def lend(
     a: int,
     placed: bool,
     share: Any,  # (J,): of the candidates, for this action
-    around: Any,  # neighbors of s
+    around: Any,  # neighbors of s, and what lies across
     found: int,
     close: int,
     here: Any,  # (moves,): where each move leads from s
@@ -67,22 +67,24 @@ def lend(
     uniform, by_action, mine, moves4 = share[UNIFORM] + (1.0 - STAYS) * share[STAY], share[ACTION], 0.0, 0.0
     if J > MOVES and not placed:
         uniform += share[MOVES] + share[ACTION_MOVES] + share[WIDER_MOVES] + share[NEAR_MOVES]
-        by_action += share[WIDER] + share[NEAR]
+        by_action += share[NEAR]
     elif J > MOVES:
-        near = wider = own
+        near = wider = between = own
         for k in range(found):
-            wider += visits[d, around[k], a]
-            near += visits[d, around[k], a] if k < close else 0
-        moves1 = _looked_on(share[NEAR_MOVES], near)
-        moves2 = _looked_on(share[WIDER_MOVES] + moves1, wider)
-        moves3 = _looked_on(share[ACTION_MOVES] + moves2, totals.moved[d, a])
+            seen = visits[d, around[0, k], a]
+            wider += seen
+            near += seen if k < close else 0
+            between += seen if k < close and around[1, k] >= 0 and visits[d, around[1, k], a] > 0 else 0
+        moves1 = _looked_on(share[NEAR_MOVES], near, LOCAL)
+        moves2 = _looked_on(share[WIDER_MOVES] + LOCAL * moves1, wider, LOCAL)
+        moves3 = _looked_on(share[ACTION_MOVES] + LOCAL * moves2, totals.moved[d, a])
         moves4 = _looked_on(share[MOVES] + moves3, totals.moved[d].sum())
-        rows1 = _looked_on(share[NEAR], near)
-        rows2 = _looked_on(share[WIDER] + rows1, wider)
-        uniform, by_action, mine = uniform + moves4, by_action + rows2, moves1 + moves2 + rows1 + rows2
+        rows1 = _looked_on(share[NEAR], between, LOCAL)
+        uniform, by_action, mine = uniform + moves4, by_action + LOCAL * rows1, moves1 + moves2 + rows1
         for k in range(found):
-            moving, staying = (moves2 + moves1, rows2 + rows1) if k < close else (moves2, rows2)
-            other = (d * S + around[k]) * A + a
+            both = k < close and around[1, k] >= 0 and visits[d, around[1, k], a] > 0
+            moving, staying = moves2 + (moves1 if k < close else 0.0), rows1 if both else 0.0
+            other = (d * S + around[0, k]) * A + a
             for i in range(pointer[other], pointer[other + 1]):
                 to, n, c = here[number[i]], outcome[i], count[i]
                 if written:
@@ -119,7 +121,7 @@ def write(
 ) -> None:
     """Write the mixed rows of all pairs of some data sets, ``out`` (D, S, A, N); ``share`` is (D, A, J)."""
     S, A, N = table.states, table.actions, table.outcomes
-    values, general, around = np.zeros(N), np.zeros(N), np.empty(max(len(grid.offsets), 1), dtype=np.int64)
+    values, general, around = np.zeros(N), np.zeros(N), np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
     here = np.empty(len(moves.source), dtype=np.int32)
     for d in range(start, stop):
         arrived = totals.arrived[d].sum(axis=0)
@@ -162,7 +164,7 @@ def chances(
 ) -> None:  # fmt: skip
     """Chances of some outcomes of some pairs of one data set: ``out[i]`` of ``outcome[i]`` after the i-th pair."""
     N = table.outcomes
-    values, row, around = np.zeros(N), np.zeros(1), np.empty(max(len(grid.offsets), 1), dtype=np.int64)
+    values, row, around = np.zeros(N), np.zeros(1), np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
     here = np.empty(len(moves.source), dtype=np.int32)
     arrived = totals.arrived[0].sum(axis=0)
     for i in range(start, stop):
@@ -196,7 +198,7 @@ def expect(
 ) -> None:
     """Expected values of the pairs of some states of one data set."""
     A = table.actions
-    row, around = np.zeros(1), np.empty(max(len(grid.offsets), 1), dtype=np.int64)
+    row, around = np.zeros(1), np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
     here = np.empty(len(moves.source), dtype=np.int32)
     for s in range(start, stop):
         found, close = neighbors(grid, s, around)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,15 @@ from certeq.data.counts import Counts
 from certeq.model import targets
 from certeq.model.evidence import ODDS, STRUCTURES, Evidence, learn_magnitudes
 from certeq.model.kernel import Kernel, Mixture, Rows
+from certeq.model.nonzeros import places
 from certeq.regularizers.shrinkage import Shrinkage
+
+if TYPE_CHECKING:
+    from certeq.model.believed import Borrowed
 
 PLAIN_ODDS = 100.0  # of the uniform target against the borrowed one
 PLAIN_SPREAD = 1.0  # of log M toward the uniform row: a strength that no data are needed to find comes from the prior
+MOST_KEPT = 1_000_000  # non-zeros whose chances are kept
 CENTER, SPREAD = 1.0, 1.5  # of log M toward borrowed rows; docs/decisions/0014-learned-target.md
 WORDS = {
     "uniform": "from nowhere: every outcome alike",
@@ -29,7 +34,6 @@ WORDS = {
     "action_moves": "from what this action does everywhere",
     "wider_moves": "from what this action does up to two cells away",
     "near_moves": "from what this action does in neighboring cells",
-    "wider": "from where this action leads up to two cells away",
     "near": "from where this action leads in neighboring cells",
     "expert": "from the expert's rows",
 }
@@ -44,6 +48,7 @@ class Believed:
     probability: Floats  # (...): of the borrowed target against the uniform one
     plain: Evidence
     borrowed: Evidence
+    judged: Floats | None = None  # chance of each non-zero under the target, its pair's own rows left out; if not many
 
     def words(self, action: int | None = None) -> str:
         """Say where the rows of an action, or of all on average, borrow from: the candidates in order of their say."""
@@ -83,12 +88,19 @@ def learned_target(
     borrowed = learn_magnitudes(counts, judged=found.judged, center=CENTER, spread=SPREAD, **rules)
     gain = _total(borrowed.log_evidence) - _total(plain.log_evidence) - np.log(plain_odds)
     chance = 1 / (1 + np.exp(-np.clip(gain, -700, 700)))  # (...)
-    details = Believed(found.names, found.share, chance, plain, borrowed)
+    judged = None if len(found.judged) > MOST_KEPT else _judged(counts, chance, found)
+    details = Believed(found.names, found.share, chance, plain, borrowed, judged)
     pull = chance[..., None, None] * borrowed.weight
     weight = np.minimum((1 - chance[..., None, None]) * plain.weight + pull, 1.0)
     share = np.minimum(np.divide(pull, weight, out=np.zeros_like(pull), where=weight > 0), 1.0)
     weight = np.where(counts.unvisited, 1.0, weight)
     return Shrinkage(weight, _mixed(counts, share, found.rows), learned=True, details=details)
+
+
+def _judged(counts: Counts, chance: Floats, found: Borrowed) -> Floats:
+    """Chances of what was seen under the uniform row and the borrowed rows, as far as each is believed."""
+    believed = chance.ravel()[places(found.table)[0]]
+    return np.asarray(believed * found.judged + (1 - believed) / counts.n_outcomes)
 
 
 def _mixed(counts: Counts, share: Floats, rows: Kernel) -> Kernel:
