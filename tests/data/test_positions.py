@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from certeq import Batch, Counts, InputError, tally
+from certeq import Batch, Counts, InputError, read, tally
 from certeq.data.positions import Positions
 from certeq.data.recipes import Bins, Labels, Recipe
 from certeq.data.recipes.axes import Clusters
@@ -114,3 +114,40 @@ def test_a_move_of_the_grid_is_one_step():
     where = environment("grid", rng=0).positions.places
     assert where.tolist()[5] == [1, 1]
     assert where.tolist()[6] == [1, 2]
+
+
+def staged():
+    return {
+        "stage": ["mild", "severe", "moderate", "mild", "severe", "moderate"],
+        "ward": [1, 2, 3, 3, 2, 1],
+        "action": ["a", "b", "a", "b", "a", "b"],
+        "reward": [0.0, 1, 0, 1, 0, 1],
+        "episode": [1, 1, 1, 2, 2, 2],
+        "time": [0, 1, 2, 0, 1, 2],
+    }
+
+
+def test_labels_lie_in_the_order_that_is_said_and_numbers_without_one_in_none():
+    how = {"state": ["stage", "ward"], "bins": {"ward": "labels"}, "done": False}
+    plain = read(staged(), **how)
+    assert plain.positions.axes == ("label", "line")
+    asked = read(staged(), ordered={"stage": ["mild", "moderate", "severe"]}, unordered="ward", **how)
+    assert asked.positions.axes == ("line", "label")
+    names = [name.split(",")[0] for name in asked.state_names]
+    words = {"stage=mild": 0, "stage=moderate": 1, "stage=severe": 2}
+    assert asked.positions.places[:, 0].tolist() == [words[name] for name in names]
+    assert read(staged(), unordered=["ward"], **how).positions.axes == ("label", "label")
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"ordered": {"stag": ["mild"]}}, r"no column 'stag' to order\. Did you mean 'stage'"),
+        ({"ordered": {"stage": ["mild", "severe"]}}, "leaves out 'moderate'"),
+        ({"ordered": {"stage": ["mild"]}, "unordered": ["stage"]}, "ordered and unordered"),
+        ({"ordered": {"ward": [1, 2]}, "bins": {"ward": "edges:2"}}, "cut into cells"),
+    ],
+)
+def test_an_order_that_cannot_be_is_refused_in_words(said, message):
+    with pytest.raises(InputError, match=message):
+        read(staged(), state=["stage", "ward"], done=False, **said)

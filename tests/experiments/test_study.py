@@ -37,7 +37,7 @@ def test_cells_cover_worlds_ways_of_collecting_and_sizes():
     for world in (*study.WORLDS, "tumor"):
         for way in ("tuples", "skewed"):
             assert sum(world in panel and way in panel for panel in panels) >= 2
-    assert study.RIVER in panels
+    assert any(panel.startswith("tumor") and "noisy" in panel for panel in panels)
     for panel in panels:
         assert sum(cell["data_sets"] for cell in cells if cell["panel"] == panel) >= 2000
 
@@ -60,24 +60,30 @@ def test_a_ratio_is_that_of_the_means_with_a_paired_interval():
 
 
 def test_verdicts_say_what_holds_and_what_does_not():
+    river = "River Swim, 5 trajectories"
     table = made_up(
         {
-            "good": {"evidence": 0.7, "ε* (posterior)": 0.9, "learned target": 0.8, "uniform prior (CV)": 0.95},
-            "bad": {"evidence": 1.2, "ε* (posterior)": 1.3, "learned target": 1.5},
-            study.RIVER: {"evidence": 0.6},
+            "good": {"learned target": 0.7, "ε* (posterior)": 0.9, "evidence": 0.8, "uniform prior (CV)": 0.95},
+            "bad": {"learned target": 1.2, "ε* (posterior)": 1.3, "evidence": 1.5},
+            "bad, skewed": {"learned target": 2.0},
+            river: {"learned target": 0.1},
+            "random chain, 20 tuples": {"evidence": 0.9, "learned target": 0.95},
         }
     )
-    every, most, validated, river, learned, *cells = study.holds(table)
-    assert every.outcome == FAILS
-    assert "2 of 3" in every.measured
-    assert most.outcome == HOLDS
-    assert (validated.outcome, validated.measured[:6]) == (FAILS, "1 of 3")  # ε* and cross-validation
-    assert river.outcome == HOLDS
-    assert learned.claim.endswith("learned target")
-    assert learned.outcome == HOLDS
+    near, far, oracle, chain, paper, validated, rival, *cells = study.holds(table)
+    assert (near.outcome, near.measured) == (FAILS, "3 of 4 cells")
+    assert far.outcome == FAILS  # the fourth root of .7, 1.2, 2 and .1 is .64
+    assert far.measured.startswith("0.64 (`evidence` 1.05)")
+    assert (oracle.outcome, oracle.measured) == (FAILS, "2 of 4 cells")
+    assert chain.outcome == FAILS
+    assert chain.measured.startswith("ratio 1.05")
+    assert paper.outcome == HOLDS
+    assert (validated.outcome, validated.measured[:6]) == (FAILS, "1 of 5")  # ε* and cross-validation
+    assert rival.outcome == HOLDS
     by_panel = {verdict.claim.split(":")[0]: verdict.outcome for verdict in cells}
-    assert by_panel == {"good": HOLDS, "bad": FAILS, study.RIVER: HOLDS}
-    assert study._far({}).outcome == OPEN
+    assert by_panel["bad"] == by_panel["bad, skewed"] == FAILS
+    assert by_panel["good"] == by_panel[river] == by_panel["random chain, 20 tuples"] == HOLDS
+    assert study._far({}).outcome == study._alike({}).outcome == OPEN
     study.draw(table)
 
 

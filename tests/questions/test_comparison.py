@@ -9,6 +9,7 @@ from certeq.learning.equivalence import estimate
 from certeq.questions.compare import _expected_error, _split, compare
 from certeq.questions.comparison import RECORDED, Comparison, Entry
 from certeq.questions.posterior import Posterior
+from certeq.regularizers import DEFAULT
 
 WHICH = ["evidence", "none", "discount", "uniform_prior", "learned_target"]
 
@@ -27,7 +28,7 @@ def found(river):
 def test_every_regularizer_that_needs_nothing_takes_part(river):
     whole = compare(river, folds=2, draws=20, rng=1)
     assert {each.name for each in whole.entries} == set(REGULARIZERS) - {"expert_prior"}
-    assert whole.entries[0].name == "evidence"
+    assert whole.entries[0].name == DEFAULT
 
 
 def test_held_out_scores_are_those_of_a_plain_loop(river, found):
@@ -115,12 +116,12 @@ def made_up(scores):
 
 
 def test_the_default_is_recommended_unless_another_is_clearly_better():
-    assert made_up({"evidence": (-1.0, 0.1), "none": (-2.0, 0.1)}).recommended == "evidence"
-    close = made_up({"evidence": (-1.01, 0.0), "uniform_prior": (-1.0, 5.0)})
+    assert made_up({DEFAULT: (-1.0, 0.1), "none": (-2.0, 0.1)}).recommended == DEFAULT
+    close = made_up({DEFAULT: (-1.01, 0.0), "uniform_prior": (-1.0, 5.0)})
     assert close.best == "uniform_prior"
-    assert close.recommended == "evidence"
+    assert close.recommended == DEFAULT
     assert "no more than two standard errors" in close.lines()[0]
-    clear = made_up({"evidence": (-1.5, 0.0), "uniform_prior": (-1.0, 0.1)})
+    clear = made_up({DEFAULT: (-1.5, 0.0), "uniform_prior": (-1.0, 0.1)})
     assert clear.recommended == "uniform_prior"
     assert "Use uniform_prior" in clear.lines()[0]
     assert made_up({"none": (-2.0, 0.1), "least_mse": (-1.0, 0.1)}).recommended == "least_mse"

@@ -9,6 +9,7 @@ from scipy import stats
 
 from certeq import Batch, InputError, Rows, tally
 from certeq.learning.equivalence import estimate
+from certeq.model.believed import borrow
 from certeq.model.evidence import draw_magnitudes
 from certeq.model.rewards import estimate as rewards_of
 from certeq.questions import draws
@@ -67,7 +68,7 @@ def test_drawn_rows_are_probabilities_over_what_can_happen(table):
 def test_given_its_magnitude_the_mean_of_a_row_is_the_dirichlet_mean():
     """Rao-Blackwell: the mean of many draws against counts + M·q, averaged over the drawn M."""
     table = random_counts(5, 3, 2, ended=True)
-    drawn = draw_models(estimate(table), np.zeros((3, 2)), 20_000, rng=4)
+    drawn = draw_models(estimate(table, regularizer="evidence"), np.zeros((3, 2)), 20_000, rng=4)
     rows = np.concatenate([drawn.block(b)[0] for b in drawn.blocks])
     M = drawn.magnitude[..., None]
     expected = ((all_outcomes(table) + M / 4) / (table.visits[..., None] + M))[..., :3]
@@ -77,7 +78,7 @@ def test_given_its_magnitude_the_mean_of_a_row_is_the_dirichlet_mean():
 
 def test_magnitudes_come_from_their_own_posterior():
     table = random_counts(6, 4, 2)
-    drawn = draw_models(estimate(table), np.zeros((4, 2)), 3000, rng=5).magnitude
+    drawn = draw_models(estimate(table, regularizer="evidence"), np.zeros((4, 2)), 3000, rng=5).magnitude
     again = draw_magnitudes(table, 3000, rng=99)
     for pair in np.ndindex(4, 2):
         assert stats.ks_2samp(drawn[:, *pair], again[:, *pair]).pvalue > CLOSE
@@ -116,7 +117,19 @@ def test_a_prior_that_can_end_makes_ending_an_outcome():
 def test_sparse_counts_give_the_same_draws_as_dense_ones():
     table = random_counts(9, 5, 2, ended=True)
     parts = [draw_models(estimate(each), np.ones((5, 2)), 6, rng=1).block(0) for each in (table, as_sparse(table))]
-    np.testing.assert_array_equal(parts[0][0], parts[1][0])
+    np.testing.assert_allclose(parts[0][0], parts[1][0], rtol=1e-12)
+
+
+def test_a_learned_target_is_judged_with_each_pairs_own_rows_left_out():
+    table = random_counts(10, 5, 2)
+    model = estimate(table, regularizer="learned_target")
+    believed, found = model.shrinkage.details, borrow(table)
+    judged = believed.probability * found.judged + (1 - believed.probability) / 5
+    np.testing.assert_allclose(believed.judged, judged)
+    drawn = draw_models(model, np.zeros((5, 2)), 50, rng=1).magnitude
+    wanted = draw_magnitudes(table, 50, rng=1, judged=judged, center=1.0, spread=1.5)
+    np.testing.assert_array_equal(drawn, wanted)
+    assert (drawn != draw_magnitudes(table, 50, rng=1, target=model.shrinkage.target)).any()
 
 
 def test_blocks_are_drawn_alike_in_any_order(monkeypatch):

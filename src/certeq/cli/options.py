@@ -217,6 +217,12 @@ def missing(said: list[str] | None) -> dict[str, str] | None:
     return dict(pair(text, "--missing", form) for text in words) or None
 
 
+def orders(said: list[str] | None) -> dict[str, list[str] | None] | None:
+    """Labels in their order, COLUMN=A,B,C for some columns."""
+    form = "COLUMN=LABELS, the labels in their order, for example stage=mild,moderate,severe"
+    return {name: names(text) for name, text in (pair(each, "--ordered", form) for each in said)} if said else None
+
+
 def settings(said: Iterable[str] | None) -> dict[str, Any]:
     """Settings NAME=VALUE: whole numbers, numbers, arrays (a file .npy), else words."""
     pairs = (pair(text, "--setting", "NAME=VALUE, for example strength=0.3") for text in said or ())
@@ -228,9 +234,11 @@ KINDS: dict[str, tuple[Any, Callable[[Any], Any]]] = {  # kind of a field -> typ
     "columns": (str | None, names),
     "bins": (list[str] | None, bins),
     "missing": (list[str] | None, missing),
+    "orders": (list[str] | None, orders),
     "settings": (list[str] | None, settings),
 }
-METAVARS = {"column": "COLUMN", "columns": "COLUMNS", "bins": "HOW", "int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
+METAVARS = {"column": "COLUMN", "columns": "COLUMNS", "bins": "HOW", "orders": "COLUMN=LABELS"}
+METAVARS |= {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
 
 
 def value(text: str) -> Any:

@@ -115,6 +115,15 @@ class Request:
         metavar="[error|category|last]",
         check=lambda name, given: _ways(given),
     )
+    ordered: Any = said(
+        None, "The labels of a state column in their order, such as stage=mild,severe.", panel=STATES, kind="orders"
+    )
+    unordered: Any = said(
+        None,
+        "State column(s) whose numbers have no order; comma-separated.",
+        panel=STATES,
+        kind="columns",
+    )
     max_states: int | None = said(
         None,
         "More states than this are refused: 50,000 unless you say otherwise; 1,000,000 where rows are counted.",

@@ -122,15 +122,18 @@ def draw_magnitudes(
     *,
     rng: Rng = None,
     target: Kernel | None = None,
+    judged: Floats | None = None,
     structures: Sequence[str] = STRUCTURES,
     groups: Mapping[str, ArrayLike] | None = None,
     odds: float = ODDS,
+    center: float = CENTER,
     spread: float = SPREAD,
     points: int = POINTS,
 ) -> Floats:
     """Draw prior magnitudes from their posterior, ``(draws, S, A)``: a structure first, then an M for each group.
 
-    ``learn_magnitudes`` averages over what is drawn here: the mean of M/(M + visits) is its weight.
+    ``learn_magnitudes`` averages over what is drawn here: the mean of M/(M + visits) is its weight. ``judged`` are the
+    chances that the target gives to each non-zero of the counts, where it was made from the very rows.
     """
     from certeq.model import dirichlet
 
@@ -138,12 +141,12 @@ def draw_magnitudes(
         raise InputError("Magnitudes are drawn for one data set at a time.")
     S, A = counts.n_states, counts.n_actions
     random = generator(rng)
-    grid, prior = _prior(counts.n_outcomes, odds, CENTER, spread, points)
+    grid, prior = _prior(counts.n_outcomes, odds, center, spread, points)
     listed = table_of(counts)
-    pointer, count, share = listed.pointer, listed.count, _shares_of(counts, listed, target, None)
+    pointer, count, share = listed.pointer, listed.count, _shares_of(counts, listed, target, judged)
     rows = np.empty((S * A, len(grid)))
     visits = counts.visits.ravel().astype(np.float64)
-    dirichlet.row_likelihoods(0, S * A, pointer, count, share, target is None, visits, grid, rows)
+    dirichlet.row_likelihoods(0, S * A, pointer, count, share, target is None and judged is None, visits, grid, rows)
     chosen = _groups(structures, groups or {}, S, A)
     posteriors, evidence = [], np.zeros((1, len(chosen)))
     for k, table in enumerate(chosen.values()):

@@ -176,4 +176,4 @@ def _across(grid: Any, s: int, other: int) -> int:
         elif place < 0 or place >= size:
             return -1
         key += place * grid.stride[k]
-    return find(grid, key)
+    return int(find(grid, key))

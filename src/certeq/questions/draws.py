@@ -26,6 +26,7 @@ from certeq.model.evidence import draw_magnitudes
 from certeq.model.kernel import MASS_TOLERANCE, Kernel
 from certeq.model.rewards import Rewards
 from certeq.questions.reward_posterior import ByOutcome, RewardPosterior, outcome_posteriors, reward_posterior
+from certeq.regularizers.learned_target import CENTER, SPREAD, Believed
 
 Law: TypeAlias = Floats | RewardPosterior | ByOutcome
 
@@ -93,8 +94,9 @@ def draw_models(
 
     ``reward`` is the known table ``(S, A)``; where it was estimated, ``rewards`` says how, ``batch`` from which rows.
     ``target`` is the mean of the prior: unless given, what the model's regularizer pulls toward, if that is a prior for
-    rows, and else the uniform row. (Discounting, and averaging over actions, pull elsewhere.) It is taken as known
-    beforehand: draws around a target that was itself made from the rows differ less than they should.
+    rows, and else the uniform row. (Discounting, and averaging over actions, pull elsewhere.) A target that was learned
+    from the rows is judged with each pair's own rows left out, so that it is not trusted more than it deserves; another
+    one that was made from the rows is taken as known beforehand, and its draws differ less than they should.
     """
     counts = model.counts
     if counts.batch:
@@ -104,7 +106,7 @@ def draw_models(
     size = whole("draws", draws, 1)
     law = _reward_law(counts, reward, rewards, batch)
     random = generator(rng)
-    magnitude = draw_magnitudes(counts, size, rng=random, target=pull)
+    magnitude = draw_magnitudes(counts, size, rng=random, target=pull, **(_believed(model) if target is None else {}))
     together = max(1, BLOCK // table.size)
     return Draws(table, prior, magnitude, law, together, random.integers(2**32, size=(-(-size // together), 4)))
 
@@ -149,6 +151,14 @@ def _prior_mean(model: Model) -> Kernel:
     shrinkage = model.shrinkage
     prior = shrinkage.learned and not shrinkage.averages_actions
     return shrinkage.target if prior else targets.uniform(model.counts)
+
+
+def _believed(model: Model) -> dict[str, Any]:
+    """How a learned target is judged, and how strong such targets are before any data."""
+    details = model.shrinkage.details
+    if not isinstance(details, Believed) or details.judged is None:
+        return {}
+    return {"judged": details.judged, "center": CENTER, "spread": SPREAD}
 
 
 def _outcomes(counts: Counts, pull: Kernel) -> tuple[Integers, Floats]:

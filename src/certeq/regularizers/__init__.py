@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Collection
 from typing import Any
 
+from certeq.base import defaults
 from certeq.base.arrays import ArrayLike
 from certeq.base.errors import InputError, nearest, unknown
 from certeq.data.counts import Counts, as_counts
@@ -37,7 +38,7 @@ REGULARIZERS: dict[str, Callable[..., Shrinkage]] = {
     "evidence": evidence,
     "learned_target": learned_target,
 }
-DEFAULT = "evidence"
+DEFAULT = defaults.REGULARIZER
 ALIKE = {"discount": "uniform_blend"}  # predicts no next state; by Theorem 1 the other plans alike, and does predict
 
 

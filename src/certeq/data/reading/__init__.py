@@ -59,6 +59,10 @@ def read(
         What to do where a value of the state is missing: 'error', make it a cell of its own ('category'), or take the
         'last' value of the same episode, and the cell where there was none. One word for all columns, or a mapping as
         for bins. ``Batch.notes`` tells in how many rows.
+    ordered, unordered
+        Labels of a state column in their order, such as ``{'stage': ['mild', 'severe']}``, so that a state can learn
+        from its neighbors; and columns whose numbers have no order, such as codes. Unsaid, numbers, their bins and
+        dates have an order, and text has none.
     max_states
         More states than this are refused.
     layout
@@ -80,7 +84,7 @@ def read(
     """
     asked = Request.of(request, **said)
     table, roles = open_roles(source, asked, limit_bytes)
-    return make_batch(table, roles, asked, rng=rng)
+    return _placed(make_batch(table, roles, asked, rng=rng), asked)
 
 
 @takes(Request)
@@ -108,6 +112,14 @@ def related(
 def columns(source: Any, *, limit_bytes: int | None = None) -> Table:
     """Open a table as it is, such as new rows for `Recipe.encode`: a mapping of names to columns."""
     return open_table(source, limit_bytes)
+
+
+def _placed(batch: Batch, asked: Request) -> Batch:
+    """The batch with its states where the user says that they lie."""
+    if batch.recipe is None or (asked.ordered is None and asked.unordered is None):
+        return batch
+    unordered = [asked.unordered] if isinstance(asked.unordered, str) else asked.unordered
+    return replace(batch, positions=batch.recipe.placed(asked.ordered or {}, unordered or ()))
 
 
 def open_roles(source: Any, request: Request, limit_bytes: int | None = None) -> tuple[Table, Roles]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -17,8 +17,8 @@ from certeq.base.arrays import Integers
 from certeq.base.errors import InputError, nearest
 from certeq.base.forms import Whole, damaged, fill, whole_table
 from certeq.data.positions import MOST_DISPLACEMENTS, Positions
-from certeq.data.recipes.axes import FORMS, NOWHERE, PRESENT, UNKNOWN, Axis, OrMissing
-from certeq.data.recipes.columns import TABLE_LIMIT, Column, compact
+from certeq.data.recipes.axes import FORMS, NOWHERE, PRESENT, UNKNOWN, Axis, Labels, OrMissing
+from certeq.data.recipes.columns import TABLE_LIMIT, Column, compact, label_text
 from certeq.data.recipes.containers import column
 
 VERSION = 1
@@ -98,9 +98,20 @@ class Recipe:
 
         None where no column has an order, or where there are too many columns to tell displacements apart.
         """
-        along = [axis.places for axis in self.axes]
+        return self.placed({}, ())
+
+    def placed(self, ordered: Mapping[str, Iterable[Any]], unordered: Iterable[str]) -> Positions | None:
+        """Where each state lies if the labels of some columns have the order given, and others have none."""
+        without = tuple(unordered)
+        for name in (*ordered, *without):
+            if name not in self.column_names:
+                raise InputError(
+                    f"The states have no column {name!r} to order.{nearest(name, self.column_names)} They have: "
+                    f"{', '.join(self.column_names)}."
+                )
+        along = [_along(axis, ordered, without) for axis in self.axes]
         kinds = tuple("label" if line is None else "line" for line in along)
-        if "line" not in kinds:
+        if "line" not in kinds and not without:
             return None
         codes = zip(self.cells.T, along, strict=True)
         places = np.stack([code if line is None else line[code] for code, line in codes], axis=1)
@@ -220,6 +231,28 @@ def _axis(given: Any, place: str) -> Axis:
     if form is None:
         raise damaged("recipe", place, f"it needs 'labels', 'edges' or 'clusters'; got {', '.join(fields)}")
     return fill(form, fields, "recipe", place)
+
+
+def _along(axis: Axis, ordered: Mapping[str, Iterable[Any]], unordered: tuple[str, ...]) -> Integers | None:
+    """Place of each code on a line: as told, or as the axis knows it; None without an order."""
+    told = [name for name in axis.columns if name in ordered]
+    if any(name in unordered for name in axis.columns):
+        if told:
+            raise InputError(f"Column {told[0]!r} is said to be ordered and unordered; say one of them.")
+        return None
+    if not told:
+        return axis.places
+    (name,) = told[:1]
+    if not isinstance(axis, Labels):
+        raise InputError(f"Column {name!r} is cut into cells, not made of labels, and needs no order of them.")
+    place = {label_text(label): i for i, label in enumerate(ordered[name])}
+    missing = [word for word in map(label_text, axis.labels) if word not in place]
+    if missing:
+        raise InputError(
+            f"The order of column {name!r} leaves out {missing[0]!r}; name all of its labels: "
+            f"{', '.join(map(label_text, axis.labels))}."
+        )
+    return np.array([place[label_text(label)] for label in axis.labels], dtype=np.int64)
 
 
 def _one(values: Any, row: int) -> Any:

@@ -42,7 +42,7 @@ FIGURES: dict[str, str] = {  # in the paper's order
     )
 }
 STUDIES: dict[str, str] = {  # ours, beyond the paper: made like figures, but only when asked for by name
-    name: f"{__name__}.{name}" for name in ("study", "coverage")
+    name: f"{__name__}.{name}" for name in ("study", "numeric", "coverage")
 }
 
 

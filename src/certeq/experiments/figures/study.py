@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 TITLE = "The study: regularizers without tuning against tuning in hindsight"
 CLAIM = (
-    "`evidence`, which needs no tuning, loses at most 5 % more than the better of discount and uniform prior with "
-    "their strength chosen in hindsight on the very same data sets, in every cell; less than the paper's ε* in most; "
-    "and at least 25 % less than the best of those two on River Swim."
+    "`learned_target`, which needs no tuning, loses at most 5 % more than the better of `none` and of discount and "
+    "uniform prior with their strength chosen in hindsight on the very same data sets, in 95 % of the cells without "
+    "skewed data; at most .6 times as much as the latter, as a geometric mean over cells of worlds with positions; "
+    "less than the oracle ε* in most of those; and on the random chain at most 3 % more than `evidence`."
 )
 NOTES = (
     "Not a figure of the paper. Each cell is a world, a way of collecting data and an amount of data. Ratios are mean "
@@ -32,10 +34,11 @@ NOTES = (
     "cell in hindsight; intervals are 95 %, paired. The names of the actions are shuffled in every data set. “Skewed” "
     "data are trajectories in which action 0 is taken nine "
     "times out of ten (in the tumor simulator: a dose given nine times out of ten). “Noisy rewards” are estimated "
-    "from rows with a standard deviation of 0.1; elsewhere rewards are known. “CV” is the uniform prior at the one of "
+    "from rows with a standard deviation of 0.1 (in the tumor simulator 0.5); elsewhere rewards are known, those of "
+    "pairs that were never tried included. “CV” is the uniform prior at the one of "
     "the 12 strengths that predicts left-out rows best, data set by data set. `uniform_blend` plans like the discount "
     "(Theorem 1) and `expert_prior` needs an expert, so they have no line of their own. The constants of `evidence` "
-    "were chosen on other seeds of some of these worlds; see decision 0007."
+    "and `learned_target` were chosen on other seeds of some of these worlds; see decisions 0007 and 0014."
 )
 ALT = "For each cell: ratio of mean loss to the best global method in hindsight, with 95 % intervals, by method."
 GLOBAL = ("discount", "uniform prior")
@@ -54,10 +57,10 @@ METHODS = {
     "learned target, no positions": method("learned_target", positions=False),
     "oracle ε*": method("oracle"),
 }
-OURS = "evidence"
+OURS, PLAIN, ORACLE = "learned target", "evidence", "oracle ε*"
 PAPER = "ε* (posterior)"
 VALIDATED = "uniform prior (CV)"
-NEAR, FAR = 1.05, 0.75  # what counts as within 5 %, and as 25 % below
+NEAR, FAR, ALIKE, SHARE = 1.05, 0.6, 1.03, 0.95  # within 5 %; far below; within 3 % of `evidence`; of the cells
 PER_PAIR = (1, 2.5, 5, 15)  # rows for each pair: from starving to plenty
 EPISODES = (1, 3, 5, 15)  # of 19 transitions each
 LENGTH = 19
@@ -72,12 +75,12 @@ WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
     "grid": ("grid", {}),
 }
 NOISY = ("random chain", "River Swim")  # also with estimated rewards
-NOISE = 0.1
+NOISE, TUMOR_NOISE = 0.1, 0.5
 TUMOR_ROWS = (1, 5)  # for each pair
 PATIENTS = (10, 50)
 SPAN = (0.25, 4.0)  # of the picture
 TICKS = (0.25, 0.5, 0.75, 1, 1.5, 2, 4)
-RIVER = "River Swim, 5 trajectories"
+CHAIN, SKEWED = "random chain", "skewed"
 SETTINGS: dict[str, dict[str, Any]] = {
     "smoke": {"data_sets": 40, "chunk": 40, "tumor": 4, "tumor_chunk": 4, "episodes": 2000},
     "paper": {"data_sets": 4000, "chunk": 1000, "tumor": 2000, "tumor_chunk": 50, "episodes": 100_000},
@@ -121,7 +124,8 @@ def tumor_panels(episodes: int) -> dict[str, Panel]:
         made[f"tumor, {patients} patients"] = Panel(trial.environment, regime, trial.settings, weighted=True)
         treated = regime | {"treatment_probability": OFTEN}
         made[f"tumor, {patients} skewed patients"] = Panel(trial.environment, treated, trial.settings, weighted=True)
-    return made
+    noisy = {f"{name}, noisy rewards": replace(panel, reward_noise=TUMOR_NOISE) for name, panel in made.items()}
+    return made | noisy
 
 
 def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -156,21 +160,33 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
     """Judge what the default is expected to do, cell by cell, best and worst first; and compare its rivals."""
     found = {panel: each for panel, each in ratios(table).items() if np.isfinite(each[OURS].mean)}
     ours = {panel: each[OURS] for panel, each in found.items()}
-    verdicts = [_near(panel, ours[panel]) for panel in extremes(ours)]
-    within = sum(verdict.outcome != FAILS for verdict in verdicts)
+    cells = {panel: _near(panel, found[panel]) for panel in extremes(ours)}
+    even = [verdict.outcome != FAILS for panel, verdict in cells.items() if SKEWED not in panel]
+    placed = {panel: each for panel, each in found.items() if not panel.startswith(CHAIN)}
+    chain = {panel: each for panel, each in found.items() if panel.startswith(CHAIN)}
+    below = sum(each[OURS].mean < each[ORACLE].mean for each in placed.values())
     wins = sum(each[OURS].mean < each[PAPER].mean for each in found.values())
     summary = [
         exactly(
-            f"`evidence` is within {NEAR - 1:.0%} of the best global method in every cell, or its interval covers that",
-            within == len(verdicts),
-            f"{within} of {len(verdicts)} cells",
+            f"`learned_target` is within {NEAR - 1:.0%} of the better of none and the best global method, or its "
+            f"interval covers that, in {SHARE:.0%} of the cells without skewed data",
+            sum(even) >= SHARE * len(even),
+            f"{sum(even)} of {len(even)} cells",
         ),
-        exactly("`evidence` loses less than the paper's ε* in most cells", wins > len(found) / 2, _of(wins, found)),
+        _far(placed),
+        exactly(
+            "`learned_target` loses less than the oracle ε* in most cells of worlds with positions",
+            below > len(placed) / 2,
+            _of(below, placed),
+        ),
+        _alike(chain),
+        exactly(
+            "`learned_target` loses less than the paper's ε* in most cells", wins > len(found) / 2, _of(wins, found)
+        ),
         _against_validation(found),
-        _far(found),
-        _rival("learned target", found),
+        _rival(PLAIN, found),
     ]
-    return summary + verdicts
+    return summary + list(cells.values())
 
 
 def extremes(ours: Mapping[str, Interval]) -> list[str]:
@@ -180,19 +196,28 @@ def extremes(ours: Mapping[str, Interval]) -> list[str]:
     return [order[i // 2 if i % 2 == 0 else n - 1 - i // 2] for i in range(n)]
 
 
-def _near(panel: str, found: Interval) -> Verdict:
-    claim = f"{panel}: `evidence` loses at most {NEAR - 1:.0%} more than the best global method"
-    outcome = HOLDS if found.mean <= NEAR or found.low <= NEAR else FAILS
-    return Verdict(claim, f"ratio {found}", outcome, found)
+def _near(panel: str, each: Mapping[str, Interval]) -> Verdict:
+    found, bar = each[OURS], NEAR * min(1.0, each["none"].mean)
+    claim = f"{panel}: `learned_target` loses at most {NEAR - 1:.0%} more than the best global method, and than none"
+    outcome = HOLDS if min(found.mean, found.low) <= bar else FAILS
+    return Verdict(claim, f"ratio {found}, none {each['none'].mean:.4g}", outcome, found)
 
 
-def _far(found: Mapping[str, Mapping[str, Interval]]) -> Verdict:
-    claim = f"{RIVER} of {LENGTH}: `evidence` loses at least {1 - FAR:.0%} less than the best global method"
-    if RIVER not in found:
-        return Verdict(claim, "nothing was lost there", OPEN)
-    river = found[RIVER][OURS]
-    outcome = HOLDS if river.high <= FAR else FAILS if river.low > FAR else OPEN
-    return Verdict(claim, f"ratio {river}", outcome, river)
+def _far(placed: Mapping[str, Mapping[str, Interval]]) -> Verdict:
+    claim = f"over cells of worlds with positions, the geometric mean of the ratio is at most {FAR}"
+    if not placed:
+        return Verdict(claim, "there are no such cells", OPEN)
+    ours, plain = (float(np.exp(_mean_log(placed, name))) for name in (OURS, PLAIN))
+    return exactly(claim, ours <= FAR, f"{ours:.2f} (`evidence` {plain:.2f}) over {len(placed)} cells")
+
+
+def _alike(chain: Mapping[str, Mapping[str, Interval]]) -> Verdict:
+    claim = f"on the random chain `learned_target` loses at most {ALIKE - 1:.0%} more than `evidence` on average"
+    if not chain:
+        return Verdict(claim, "there are no such cells", OPEN)
+    apart = {panel: each[OURS].mean / each[PLAIN].mean for panel, each in chain.items()}
+    middle, worst = float(np.exp(np.mean(np.log(list(apart.values()))))), max(apart.values())
+    return exactly(claim, middle <= ALIKE, f"ratio {middle:.3f}, at most {worst:.3f}, over {len(apart)} cells")
 
 
 def _against_validation(found: Mapping[str, Mapping[str, Interval]]) -> Verdict:
@@ -208,7 +233,7 @@ def _rival(name: str, found: Mapping[str, Mapping[str, Interval]]) -> Verdict:
     rival, ours = (_mean_log(found, each) for each in (name, OURS))
     wins = sum(each[name].mean < each[OURS].mean for each in found.values())
     what = f"mean log ratio {rival:.3f} against {ours:.3f}; less in {_of(wins, found)}"
-    return exactly(f"`evidence` is a better default than {name}", ours <= rival, what)
+    return exactly(f"`learned_target` is a better default than {name}", ours <= rival, what)
 
 
 def _mean_log(found: Mapping[str, Mapping[str, Interval]], name: str) -> float:
@@ -223,7 +248,7 @@ def draw(table: pl.DataFrame) -> Figure:
     """One line for each cell, sorted by what the default loses; a mark for each method."""
     found = {panel: each for panel, each in ratios(table).items() if np.isfinite(each[OURS].mean)}
     order = sorted(found, key=lambda panel: -found[panel][OURS].mean)
-    shown = (PAPER, "learned target", "oracle ε*", OURS)
+    shown = (PAPER, PLAIN, ORACLE, OURS)
     with style.style():
         figure: Figure
         figure, [[axis]] = style.canvas(width=2 * style.COLUMN, height=1 + 0.16 * len(order))

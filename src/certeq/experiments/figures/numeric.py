@@ -1,0 +1,221 @@
+"""Worlds of numbers: logs of continuous simulators, cut into cells, and policies that are valued in the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from certeq.base.arrays import Floats, Rng, generator
+from certeq.data.batch import Batch
+from certeq.data.counts import Counts, tally
+from certeq.experiments.figures.study import best_global
+from certeq.experiments.procedure import STRENGTHS, even, method, policies
+from certeq.experiments.statistics import Interval, bands, difference, hindsight, ratio
+from certeq.experiments.sweeps import losses_of, panels_of
+from certeq.experiments.verdict import FAILS, HOLDS, Verdict, exactly
+from certeq.planners import solve
+from certeq.worlds.numeric import SIMULATORS, numeric_log, numeric_table, numeric_value
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+TITLE = "Worlds of numbers: states that are cells of columns"
+CLAIM = (
+    "Where states are cells of numeric columns, the learned target loses much less than the better of discount and "
+    "uniform prior with their strength chosen in hindsight, and more data never make its advice clearly worse."
+)
+NOTES = (
+    "Not a figure of the paper. Three simulators of points in a square (a harbor with a wall, a machine that wears, a "
+    "drug with tolerance); logs are episodes of 20 random actions from anywhere, cut into cells; a policy is valued "
+    "in the simulator, not in a table. A loss is what it earns less than the best policy on 24 × 24 cells, which was "
+    "made from a large simulation. Rewards are those of the cell, known; or means of the pair's own rows, a pair "
+    "without rows having the mean of its state, or of all. Mean rewards that are known say a lot about pairs that "
+    "were never tried, and a shortsighted plan makes the most of that."
+)
+ALT = "Loss against rows in each world and number of cells, by method, with 95 % bands."
+LENGTH, STEPS = 20, 100
+EPISODES = (5, 20, 80, 320)
+CELLS = (6, 12)
+FINE = 24  # cells to a side of the table by which the best policy is found
+KNOWN, ESTIMATED = "known rewards", "estimated rewards"
+OURS = "learned target"
+METHODS = {
+    "discount": method("discount"),
+    "uniform prior": method("uniform_prior"),
+    "none": method("none"),
+    "evidence": method("evidence"),
+    OURS: method("learned_target"),
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "smoke": {"data_sets": 4, "chunk": 4, "points": 20},
+    "paper": {"data_sets": 100, "chunk": 10, "points": 200},
+}
+NEAR, MOST, SHARE = 1.05, 0.6, 0.95
+
+
+def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every world with each number of cells, episodes and kind of rewards, in chunks of data sets."""
+    total, chunk = settings["data_sets"], settings["chunk"]
+    return [
+        {
+            "panel": f"{world}, {side} × {side} cells, {rewards}, {episodes * LENGTH:,} rows",
+            "world": world,
+            "cells": side,
+            "rewards": rewards,
+            "episodes": episodes,
+            "points": settings["points"],
+            "data_sets": min(chunk, total - first),
+            "first": first,
+        }
+        for world in SIMULATORS
+        for side in CELLS
+        for rewards in (KNOWN, ESTIMATED)
+        for episodes in EPISODES
+        for first in range(0, total, chunk)
+    ]
+
+
+def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
+    """Losses of all methods on one chunk of data sets."""
+    random, world, D = generator(rng), cell["world"], cell["data_sets"]
+    truth = numeric_table(world, cell["cells"])
+    log = numeric_log(world, cell["episodes"], LENGTH, cells=cell["cells"], data_sets=D, rng=random)
+    seed = int(random.integers(2**32))
+    counts = tally(log)
+    spread = Counts(counts.transitions[:, None], positions=counts.positions)
+    reward = None if cell["rewards"] == KNOWN else mean_rewards(log, counts)
+    how: dict[str, Any] = {"points": cell["points"], "steps": STEPS, "rng": seed}
+    best = float(numeric_value(world, best_policy(world), **how))
+    columns: dict[str, list[Any]] = {"data_set": [], "method": [], "strength": [], "loss": []}
+    for name, chosen in METHODS.items():
+        grid = np.asarray(STRENGTHS) if chosen.has_strength else np.array([np.nan])
+        lost = best - numeric_value(world, policies(truth, spread, chosen, grid, reward), **how)
+        columns["data_set"].append(np.repeat(np.arange(D), len(grid)))
+        columns["method"].append(np.full(lost.size, name))
+        columns["strength"].append(np.tile(grid, D))
+        columns["loss"].append(lost.ravel())
+    found = {key: np.concatenate(parts) for key, parts in columns.items()}
+    told = {key: np.full(len(found["loss"]), cell[key]) for key in ("panel", "world", "cells", "rewards", "episodes")}
+    return told | found
+
+
+@lru_cache(maxsize=16)
+def best_policy(world: str) -> Floats:
+    """The best policy that a fine table finds, as chances of the actions in its cells."""
+    table = numeric_table(world, FINE)
+    return even(solve(table.transition, table.reward, table.discount).tied)
+
+
+def mean_rewards(log: Batch, counts: Counts) -> Floats:
+    """Mean reward of each pair's rows, ``(data sets, S, A)``; without rows that of its state, or of all."""
+    visits, S, A = counts.visits.astype(np.float64), counts.n_states, counts.n_actions
+    assert log.data_set is not None
+    pair = (log.data_set * S + log.state) * A + log.action
+    total = np.bincount(pair, log.reward, minlength=visits.size).reshape(visits.shape)
+
+    def mean(axes: tuple[int, ...]) -> Floats:
+        rows = visits.sum(axis=axes, keepdims=True)
+        return np.asarray(np.where(rows > 0, total.sum(axis=axes, keepdims=True) / np.maximum(rows, 1), np.nan))
+
+    by_state = mean((-1,))
+    fallback = np.where(np.isnan(by_state), mean((-2, -1)), by_state)
+    return np.asarray(np.where(visits > 0, total / np.maximum(visits, 1), fallback))
+
+
+def ratios(table: pl.DataFrame) -> dict[str, dict[str, Interval]]:
+    """Ratio of each method to the best global method in hindsight, by panel."""
+    found = {}
+    for panel, losses in _losses(table).items():
+        best = best_global(losses)
+        found[panel] = {name: ratio(lost, best) for name, lost in losses.items()}
+    return found
+
+
+def _losses(table: pl.DataFrame) -> dict[str, dict[str, Floats]]:
+    parts = table.partition_by("panel", "method", as_dict=True)
+    return {
+        panel: {name: hindsight(losses_of(parts[panel, name], panel, name)) for name in METHODS}
+        for panel in panels_of(table)
+    }
+
+
+def holds(table: pl.DataFrame) -> list[Verdict]:
+    """Judge the claim for known and for estimated rewards, and the trend in the amount of data."""
+    found, verdicts = ratios(table), []
+    for rewards in (KNOWN, ESTIMATED):
+        mine = {panel: each for panel, each in found.items() if rewards in panel}
+        middle = {name: _middle([each[name].mean for each in mine.values()]) for name in (OURS, "evidence")}
+        verdicts.append(
+            exactly(
+                f"with {rewards} the learned target loses at most {MOST} times what the best global method loses, as a "
+                "geometric mean over the cells",
+                middle[OURS] <= MOST,
+                f"{middle[OURS]:.2f}, `evidence` {middle['evidence']:.2f}, {len(mine)} cells",
+            )
+        )
+        bars = {panel: NEAR * min(1.0, each["none"].mean) for panel, each in mine.items()}
+        near = sum(mine[panel][OURS].low <= bar for panel, bar in bars.items())
+        verdicts.append(
+            exactly(
+                f"with {rewards} it is within {NEAR - 1:.0%} of the better of none and the global methods, or its "
+                f"interval covers that, in {SHARE:.0%} of the cells",
+                near >= SHARE * len(mine),
+                f"{near} of {len(mine)} cells",
+            )
+        )
+    return [*verdicts, _trend(table)]
+
+
+def _middle(values: list[float]) -> float:
+    return float(np.exp(np.mean(np.log(np.maximum(values, 0.01)))))
+
+
+def _trend(table: pl.DataFrame) -> Verdict:
+    """Whether four times the data ever make the advice clearly worse; data sets are independent between sizes."""
+    losses, worse, steps = _losses(table), [], 0
+    for world in SIMULATORS:
+        for side in CELLS:
+            for rewards in (KNOWN, ESTIMATED):
+                names = [f"{world}, {side} × {side} cells, {rewards}, {e * LENGTH:,} rows" for e in EPISODES]
+                for few, many in pairwise(names):
+                    steps += 1
+                    n = min(len(losses[few][OURS]), len(losses[many][OURS]))
+                    apart = difference(losses[many][OURS][:n], losses[few][OURS][:n])
+                    if apart.low > 0:
+                        worse.append(many)
+    said = f"worse in {len(worse)} of {steps} steps" + (f": {'; '.join(worse)}" if worse else "")
+    outcome = HOLDS if not worse else FAILS
+    return Verdict("four times the data never make the advice of the learned target clearly worse", said, outcome)
+
+
+def draw(table: pl.DataFrame) -> Figure:
+    """Loss against rows, one picture for each world, number of cells and kind of rewards."""
+    from certeq.report import style
+
+    losses = _losses(table)
+    figure: Figure
+    with style.style():
+        figure, axes = style.canvas(4, 3, width=7.2, height=1.6)
+        rows = np.array(EPISODES) * LENGTH
+        pictures = [(world, side, rewards) for world in SIMULATORS for rewards in (KNOWN, ESTIMATED) for side in CELLS]
+        for axis, (world, side, rewards) in zip(axes.ravel(), pictures, strict=True):
+            for index, name in enumerate(METHODS):
+                panels = [f"{world}, {side} × {side} cells, {rewards}, {e:,} rows" for e in rows]
+                mean, half = np.array([bands(losses[panel][name]) for panel in panels]).T
+                axis.errorbar(
+                    rows, mean, half, color=style.COLORS[index], marker=style.MARKERS[index], label=name, capsize=1.5
+                )
+            axis.set_xscale("log")
+            axis.set_xticks(rows, [f"{each:,}" for each in rows])
+            axis.minorticks_off()
+            axis.set_title(f"{world}, {side} × {side}, {rewards}", fontsize=6)
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.supxlabel("rows", fontsize=7)
+        figure.supylabel("loss, in the simulator", fontsize=7)
+        figure.legend(handles, labels, loc="outside upper center", ncols=len(METHODS))
+    return figure
