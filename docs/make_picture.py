@@ -1,6 +1,7 @@
 """Make docs/images/report.png: the top of the report on the bundled trial, as a browser shows it. Needs Chromium.
 
-``python docs/make_picture.py`` learns with three bins, as the tutorial does.
+``python docs/make_picture.py`` learns with three bins, as the tutorial does. Beside it, images/origin.svg shows where
+one row of that policy comes from; ``python docs/make_picture.py origin`` makes that one alone, without a browser.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import tempfile
 from pathlib import Path
 
 from certeq import examine, learn, read
+from certeq.questions.origin import origin
+from certeq.report import pictures
 from certeq.report.learned_page import render
 from certeq.worlds import examples
 
@@ -20,12 +23,16 @@ WIDTH, HEIGHT = 1120, 830
 
 
 def main() -> None:
-    """Learn, write the page, and take the picture."""
+    """Learn, write the page, and take the pictures."""
+    learned = learn(read(examples.path(), bins=3))
+    (HERE / "images" / "origin.svg").write_bytes(pictures.to_svg(pictures.origin(origin(learned))))
+    if sys.argv[1:] == ["origin"]:
+        return
     from browser import Browser
 
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        page.write_text(render(examine(learn(read(examples.path(), bins=3)))), encoding="utf-8")
+        page.write_text(render(examine(learned)), encoding="utf-8")
         browser = Browser(Path(folder) / "browser")
         try:
             browser.size(WIDTH, HEIGHT)

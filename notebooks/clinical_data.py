@@ -56,19 +56,20 @@ certeq.pictures.policy_map(learned)  # What is advised in each state, pale where
 #
 # ## Why these weights
 #
-# The default regularizer asks how strong a prior would best explain all counts, and whether actions or states differ in
-# that.
+# The default regularizer asks what would best foretell the rows of a pair that has none of its own, and how strong a
+# prior around that explains all counts.
 
 # %%
 why = learned.shrinkage.details
-print({name: round(float(p), 2) for name, p in zip(why.structures, why.probability, strict=True)})
-print(f"pseudo-observations for each pair: {np.median(why.magnitude):.1f}")
+print(why.words())
+print(f"pseudo-observations for each pair: {np.median(why.borrowed.magnitude):.1f}")
 
 # %% [markdown]
 # ## Does the method matter?
 
 # %%
-found = compare(learned, regularizers=["evidence", "none", "discount", "uniform_prior", "least_mse"], draws=DRAWS)
+which = ["learned_target", "evidence", "none", "discount", "uniform_prior", "least_mse"]
+found = compare(learned, regularizers=which, draws=DRAWS)
 for line in found.lines():
     print(line)
 for entry in found.entries:
@@ -99,7 +100,8 @@ certeq.pictures.value_densities(findings.posterior)  # Posterior of the value of
 # %%
 audit = certeq.audit(learned, 0.9)
 print(f"Planning with .9 invents {audit.ratio:.0f} times as many transitions for the best-known pair as for the least")
-print(f"known one, and changes the advice in {len(audit.plan('evidence').differs)} of {learned.summary.states} states.")
+differs = len(audit.plan("learned_target").differs)
+print(f"known one, and changes the advice in {differs} of {learned.summary.states} states.")
 
 # %% [markdown]
 # ## Treat new patients

@@ -1,5 +1,7 @@
 """From counts to a plan: every step is the one named, and the parts can be inspected."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -75,16 +77,16 @@ def test_the_thresholds_of_min_visits_apply_to_advice():
     assert plan(table, R, 0.5, regularizer="none", unvisited="exclude", min_visits=9).policy.tolist() == [-1, -1]
 
 
-def test_the_default_lets_the_data_choose_the_strength():
+def test_the_default_lets_the_data_choose_target_and_strength():
     table = random_counts(2, 4, 3)
     R = rewards_for(table)
-    assert DEFAULT == "evidence"
-    np.testing.assert_array_equal(plan(table, R, 0.9).values, plan(table, R, 0.9, regularizer="evidence").values)
+    assert DEFAULT == "learned_target"
+    np.testing.assert_array_equal(plan(table, R, 0.9).values, plan(table, R, 0.9, regularizer=DEFAULT).values)
 
 
 @pytest.mark.parametrize("form", ["list", "array", "Counts", "floats", "sparse", "sparse Counts"])
 def test_counts_may_come_in_any_form(form):
-    table = random_counts(3, 4, 2)
+    table = replace(random_counts(3, 4, 2), positions=None)  # which an array cannot have
     flat = table.transitions.reshape(8, 4)
     forms = {
         "list": table.transitions.tolist(),
@@ -149,7 +151,7 @@ BAD = {
     "NaN reward": ({"reward": [[0], [np.nan]]}, r"reward\[1, 0\] is nan"),
     "discount": ({"discount": 1.2}, "discount must lie between 0 and 1"),
     "regularizer": ({"regularizer": "least_mze"}, "Did you mean 'least_mse'"),
-    "setting": ({"structure": ["all"]}, r"'evidence' has no setting 'structure'\. Did you mean 'structures'"),
+    "setting": ({"structure": ["all"]}, r"'learned_target' has no setting 'structure'\. Did you mean 'structures'"),
     "convention": ({"unvisited": "zeros"}, "Did you mean 'zero'"),
     "min_visits": ({"min_visits": 0}, "min_visits must be"),
     "method": ({"method": "value"}, "Did you mean 'value_iteration'"),

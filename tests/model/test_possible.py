@@ -15,8 +15,8 @@ def test_the_row_is_uniform_over_what_is_possible(seed):
     happened = np.append(table.transitions, table.ended[..., None], axis=-1) > 0
     possible = happened | (np.random.default_rng(seed).random((4, 2, 5)) < 0.3)
     possible[..., 0] = True
-    dense = shrink(table, possible=possible)
-    sparse = shrink(as_sparse(table), possible=sp.csr_array(possible.reshape(8, 5)))
+    dense = shrink(table, "evidence", possible=possible)
+    sparse = shrink(as_sparse(table), "evidence", possible=sp.csr_array(possible.reshape(8, 5)))
     for s, a in np.ndindex(4, 2):
         row = [1 / possible[s, a].sum() if possible[s, a, n] else 0.0 for n in range(5)]
         for found in (dense, sparse):
@@ -28,12 +28,12 @@ def test_the_row_is_uniform_over_what_is_possible(seed):
 def test_an_outcome_that_happened_cannot_be_impossible():
     table = Counts(np.array([[[1, 2]], [[0, 3]]]))
     with pytest.raises(InputError, match="After state 0, action 0 state 1 followed, which possible= rules out"):
-        shrink(table, possible=[[[True, False]], [[True, True]]])
+        shrink(table, "evidence", possible=[[[True, False]], [[True, True]]])
     with pytest.raises(InputError, match="After state 0, action 0 state 1 followed"):
-        shrink(as_sparse(table), possible=[[[True, False]], [[True, True]]])
+        shrink(as_sparse(table), "evidence", possible=[[[True, False]], [[True, True]]])
     with pytest.raises(InputError, match="No outcome is possible after state 1, action 0"):
-        shrink(table, possible=[[[True, True]], [[False, False]]])
+        shrink(table, "evidence", possible=[[[True, True]], [[False, False]]])
     with pytest.raises(InputError, match="possible needs booleans of shape"):
-        shrink(table, possible=[True, False, True])
+        shrink(table, "evidence", possible=[True, False, True])
     with pytest.raises(InputError, match="not both"):
-        shrink(table, possible=[True, True], target=np.eye(2)[None, :1])
+        shrink(table, "evidence", possible=[True, True], target=np.eye(2)[None, :1])

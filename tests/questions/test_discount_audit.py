@@ -81,7 +81,7 @@ def test_every_plan_is_the_one_of_its_regularizer(table, seed, gamma, share):
     expected = {
         "discount": plan(table, R, gamma, regularizer="discount", planning_discount=gp, unvisited="exclude"),
         "even": plan(table, R, gamma, regularizer="uniform_prior", planning_discount=gp, unvisited="exclude"),
-        "evidence": plan(table, R, gamma, regularizer="evidence", unvisited="exclude"),
+        "learned_target": plan(table, R, gamma, regularizer="learned_target", unvisited="exclude"),
         "none": plan(table, R, gamma, regularizer="none", unvisited="exclude"),
     }
     for name, other in expected.items():

@@ -89,7 +89,7 @@ def test_the_posterior_of_one_pair_has_its_exact_law():
     """Stay or end: V = 1 / (1 - γp), p from a mixture of Beta laws, weighed by scipy's beta-binomial likelihood."""
     stay, end = 12, 3
     table = Counts([[[stay]]], [[end]])
-    found = posterior(estimate(table), np.ones((1, 1)), GAMMA, {"only": [0]}, draws=4000, rng=1)
+    found = posterior(estimate(table, regularizer="evidence"), np.ones((1, 1)), GAMMA, {"only": [0]}, draws=4000, rng=1)
     steps = np.linspace(-8, 8, 33)
     M = np.exp(steps)  # around N / 2 = 1
     weight = np.exp(-0.5 * (steps / 2.5) ** 2) * stats.betabinom.pmf(stay, stay + end, M / 2, M / 2)

@@ -68,6 +68,7 @@ def test_every_picture_is_a_figure_and_the_same_every_time(found):
         "departures": lambda: pictures.departures(found.path),
         "reasons": lambda: pictures.reasons(found),
         "comparison": lambda: pictures.comparison(compared),
+        "origin": lambda: pictures.origin(found.origin),
     }
     assert set(draw) | {"to_png", "to_svg"} == set(pictures.__all__)
     for make in draw.values():

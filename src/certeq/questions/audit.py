@@ -7,7 +7,7 @@ each pair and compares the plan with others in the same one-line form, T_plan = 
 - ``even``: as many invented transitions *in all*, the same number for every pair. The total is what is held fixed,
   because then only the way it is spread differs: with equal visits everywhere both plans are the same. It is
   ``uniform_prior`` with the same planning discount.
-- ``evidence``: priors whose strength the data choose.
+- ``learned_target``: priors whose target and strength the data choose.
 - ``none``: no regularization.
 
 Common shortcuts are told in that form too: zero rows for pairs without data, zero rows below a number of visits, and
@@ -87,7 +87,7 @@ class Audit:
     invented: Floats  # (S, A): uniform transitions the discount amounts to, Eq. 3; infinite with data at γ_p = 0
     even: float  # invented transitions of each pair if the same total is spread evenly
     unvisited: str  # the convention for pairs without data
-    plans: tuple[Alternative, ...]  # discount, even, evidence, none
+    plans: tuple[Alternative, ...]  # discount, even, learned_target, none
     shortcuts: tuple[Alternative, ...]  # zero_rows, threshold, bandit
     equivalence: Equivalence
 
@@ -298,14 +298,14 @@ def _plans(case: Case, planning_discount: float) -> tuple[Alternative, ...]:
     discounted = "(γ - γ_p)/γ for every pair"
     lower = case.under("discount", planning_discount=planning_discount).advise().policy
     even = case.under("uniform_prior", planning_discount=planning_discount).advise().policy
-    learned, plain = case.under("evidence").advise().policy, case.under("none").advise().policy
+    learned, plain = case.under("learned_target").advise().policy, case.under("none").advise().policy
     amount = "with as many invented transitions in all, the same number for every pair"
     return tuple(
         Alternative(key, words, weight, target, policy, AUDITED, np.flatnonzero(policy != lower))
         for key, words, weight, target, policy in (
             (AUDITED, "planning with the lower discount", discounted, "zeros", lower),
             ("even", amount, "M/(c + M), one M for all pairs", "uniform", even),
-            ("evidence", "with priors whose strength the data choose", "M/(c + M), M learned", "uniform", learned),
+            ("learned_target", "with priors that the data choose", "M/(c + M), M learned", "learned", learned),
             ("none", "without any regularization", "0", "none", plain),
         )
     )

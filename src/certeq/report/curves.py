@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from certeq.questions.findings import Findings
     from certeq.questions.off_policy import OffPolicy
+    from certeq.questions.origin import Origin
     from certeq.questions.path import RegularizationPath
     from certeq.questions.posterior import CredibleInterval, Posterior
 
@@ -71,6 +72,22 @@ def _dot(axis: Any, y: float, found: tuple[float, float, float], color: str) -> 
     if np.isfinite(low):
         axis.plot([low, high], [y, y], color=color, linewidth=2.2, solid_capstyle="butt")
     axis.plot(mean, y, "o", color=color, markersize=5)
+
+
+def origin(found: Origin) -> Figure:
+    """How much of one pair's row are its own rows, and how much was borrowed, and from where."""
+    figure: Figure
+    with style.style(page=True):
+        figure, axes = style.canvas(width=WIDTH, height=0.5 + 0.26 * len(found.parts))
+        axis, y = axes[0, 0], np.arange(len(found.parts))[::-1]
+        colors = [NOW if i == 0 else LATER for i in range(len(found.parts))]
+        axis.barh(y, [share for _, share in found.parts], color=colors, height=0.6)
+        for at, (_, share) in zip(y, found.parts, strict=True):
+            axis.text(share, at, f" {share:.0%}", va="center")
+        axis.set_yticks(y, [shorten(words.removeprefix("from "), 48) for words, _ in found.parts])
+        axis.set(xlabel="share of the row", xlim=(0, 1.12 * max(share for _, share in found.parts)))
+        _quiet(axis)
+    return figure
 
 
 def departures(path: RegularizationPath) -> Figure:

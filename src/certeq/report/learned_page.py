@@ -76,6 +76,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     missing = dict(findings.missing)
     if teller.hidden.any():
         missing["audit"] = "The audit tells how often single pairs were tried, which this report does not."
+        missing["origin"] = "Where a row comes from tells how often its pair was tried, which this report does not."
     why_no_slider = embed.why_not(learned, limit)
     yield "lead", list(tell.lead(findings, teller.few))
     yield "tiles", list(tell.tiles(findings))
@@ -93,6 +94,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "missing", missing
     yield "told", {name: _harmless(part.lines()) for name, part in findings.found.items() if hasattr(part, "lines")}
     yield "audit", None if "audit" in missing else _of(findings.audit, lambda found: _harmless(found.lines()))
+    yield "origin", None if "origin" in missing else _of(findings.origin, lambda found: _harmless(found.lines()))
     yield "planning_discount", _of(findings.audit, lambda found: found.planning_discount)
     yield "posterior", findings.posterior
     yield "undecided", _of(findings.posterior, lambda found: tables.undecided_table(teller, found))
@@ -178,6 +180,13 @@ def _pictures(findings: Findings, teller: tables.Teller) -> Iterator[Picture]:
     )
     if findings.path is not None:
         yield _path(findings)
+    if findings.origin is not None and not teller.hidden.any():
+        yield _picture(
+            "origin",
+            lambda: curves.origin(findings.origin),
+            "Bars: how much of one row are the pair's own rows, and how much was borrowed, and from where.",
+            "What one row of the plan is made of: its own rows, and what other pairs lend it.",
+        )
     if findings.comparison is not None:
         yield _comparison(findings.comparison)
     if findings.posterior is not None:

@@ -10,6 +10,7 @@ from certeq.base.display import harmless, number, several, shorten
 from certeq.learning.learned import FEW
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED
 from certeq.questions.findings import Findings
+from certeq.regularizers.learned_target import Believed
 from certeq.report.listing import percent
 
 LABEL = 60  # characters of a label in a sentence
@@ -118,6 +119,8 @@ def regularization(findings: Findings) -> Iterator[str]:
         likely = sorted(zip(evidence.probability.tolist(), evidence.structures, strict=True), reverse=True)
         parts = [f"{MEANS.get(which, which)} ({percent(chance)})" for chance, which in likely if chance >= 0.01]
         yield f"The data chose its strength themselves. How pairs share a strength: {', '.join(parts)}."
+    if isinstance(evidence, Believed):
+        yield f"The data chose target and strength themselves. {evidence.words()}"
     if findings.plain is None:
         return
     changed = int((findings.plain != findings.advised).sum())
