@@ -72,4 +72,9 @@ def _telling(learned: Learned) -> int:
     return int(there[np.lexsort((-visits[there].sum(axis=1), even))[0]])
 
 
-ASKED = Question("origin", lambda asking: origin(asking.learned), doing="Telling where a row comes from")
+ASKED = Question(
+    "origin",
+    lambda asking: origin(asking.learned),
+    doing="Telling where a row comes from",
+    asks="where a row comes from",
+)

@@ -34,7 +34,7 @@ BERTH = 0.25  # side of the square that pays
 MOST_CELLS = 64  # to a side
 SPREAD = 200  # points in each cell from which a table is made
 
-Step = Callable[[Floats, Integers, Floats], tuple[Floats, Floats]]
+Motion = Callable[[Floats, Integers, Floats], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Simulator:
 
     columns: tuple[str, str]
     actions: tuple[str, ...]
-    step: Step
+    step: Motion
     corner: tuple[float, float]  # starts are uniform between the origin and this corner
     discount: float = 0.95
 
