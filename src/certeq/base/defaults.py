@@ -2,3 +2,4 @@
 
 REGULARIZER = "learned_target"
 DISCOUNT = 0.99
+MIN_SHARE = 0.2  # docs/decisions/0015-avoided-actions.md

@@ -205,6 +205,7 @@ class Case:
             regularizer=rules.regularizer,
             unvisited=rules.unvisited,
             min_visits=rules.min_visits,
+            min_share=rules.min_share,
             **rules.settings,
         )
 

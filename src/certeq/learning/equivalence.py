@@ -74,6 +74,7 @@ def estimate(
     regularizer: str = DEFAULT,
     unvisited: str = "target",
     min_visits: int = 1,
+    min_share: float = 0.0,
     **settings: Any,
 ) -> Model:
     """T_plan = (1 - w)·T_data + w·T_target, where a convention stands for the data of thin pairs.
@@ -82,7 +83,7 @@ def estimate(
     weight applies to every row alike.
     """
     table = as_counts(counts)
-    filled = fill(table, unvisited, min_visits)
+    filled = fill(table, unvisited, min_visits, float(within("min_share", min_share, 0, 1)))
     shrinkage = shrink(table, regularizer, discount=discount, **settings)
     settled = unvisited == "target" and min_visits == 1  # the weight of a pair without visits is 1 as it is
     if shrinkage.learned and not settled and filled.thin.any():
@@ -122,6 +123,7 @@ def plan(
     regularizer: str = DEFAULT,
     unvisited: str = "target",
     min_visits: int = 1,
+    min_share: float = 0.0,
     method: str = "auto",
     tolerance: float = 1e-9,
     max_iterations: int | None = None,
@@ -143,6 +145,9 @@ def plan(
     unvisited, min_visits
         What stands for a pair with fewer than ``min_visits`` visits: ``target``, ``uniform``, ``zero``, ``self_loop``,
         ``average`` or ``exclude``; see `certeq.model.unvisited`.
+    min_share
+        Choose an action only if it was tried at least this share as often as the state's most tried one. `certeq.learn`
+        asks for a fifth.
     method, tolerance, max_iterations, engine, threads
         As for `certeq.solve`.
 
@@ -157,7 +162,8 @@ def plan(
     pairs = (table.n_states, table.n_actions)
     if rewards.shape[-2:] != pairs:
         raise InputError(f"Rewards need the shape (..., {pairs[0]}, {pairs[1]}), as the counts; got {rewards.shape}.")
-    model = estimate(table, gamma, regularizer=regularizer, unvisited=unvisited, min_visits=min_visits, **settings)
+    how: dict[str, Any] = {"unvisited": unvisited, "min_visits": min_visits, "min_share": min_share}
+    model = estimate(table, gamma, regularizer=regularizer, **how, **settings)
     found = solve_model(
         model, rewards, gamma, method=method, tolerance=tolerance, max_iterations=max_iterations, engine=engine,
         threads=threads,

@@ -45,6 +45,12 @@ def _discount(name: str, value: Any) -> float:
     return float(gamma)
 
 
+def _share(name: str, value: Any) -> float:
+    from certeq.base.arrays import within
+
+    return float(within(name, value, 0, 1))
+
+
 def _at_least_one(name: str, value: Any) -> int | None:
     from certeq.base.arrays import whole
 
@@ -85,6 +91,13 @@ class Rules:
         what="convention for unvisited pairs",
     )
     min_visits: int = said(1, "Visits below which a pair counts as unvisited.", panel=PANEL, check=_at_least_one)
+    min_share: float = said(
+        defaults.MIN_SHARE,
+        "Advise an action only if it was tried at least this share as often as the state's most tried one; 0 for the "
+        "plain plan.",
+        panel=PANEL,
+        check=_share,
+    )
     reward_by: str = said(
         "pair",
         "Estimate rewards by pair or by next state.",

@@ -12,6 +12,10 @@ for its row is a decision, not an estimate:
 - ``exclude``: the action may not be chosen. A state where that leaves nothing gets no advice (action -1); the plan
   treats it as a random action followed by the uniform row. The default of ``certeq learn``.
 
+Besides, an action may be kept from being chosen where it was tried much less often than the state's most tried one
+(``min_share``): people who knew what they did avoided it, and a prior that is kinder than the world would gamble on it.
+Its row stays what the data say.
+
 A convention other than ``target`` replaces a learned weight at thin pairs; a constant weight applies on top of it.
 """
 
@@ -49,16 +53,17 @@ class Filled:
     stranded: Booleans  # (..., S): states without any action that may be advised
 
 
-def fill(counts: Counts, convention: str, min_visits: int = 1) -> Filled:
-    """Apply a convention to the pairs with fewer than ``min_visits`` visits."""
+def fill(counts: Counts, convention: str, min_visits: int = 1, min_share: float = 0.0) -> Filled:
+    """Apply a convention to the pairs with fewer than ``min_visits`` visits, and keep avoided actions from advice."""
     if convention not in CONVENTIONS:
         raise unknown("convention for unvisited pairs", convention, CONVENTIONS)
-    thin = counts.visits < whole("min_visits", min_visits, 1)
-    rows, everything = _fill_rows(counts, convention, thin), np.ones_like(thin)
+    visits = counts.visits
+    thin = visits < whole("min_visits", min_visits, 1)
+    rows, usual = _fill_rows(counts, convention, thin), visits >= min_share * visits.max(axis=-1, keepdims=True)
     if convention != "exclude":
-        return Filled(rows, thin, everything, np.zeros(thin.shape[:-1], dtype=bool))
+        return Filled(rows, thin, usual, np.zeros(thin.shape[:-1], dtype=bool))
     stranded = np.asarray(thin.all(axis=-1))
-    return Filled(rows, thin, ~thin | stranded[..., None], stranded)
+    return Filled(rows, thin, (usual & ~thin) | stranded[..., None], stranded)
 
 
 def _fill_rows(counts: Counts, convention: str, thin: Booleans) -> Kernel:

@@ -1,0 +1,93 @@
+"""Avoided: where the plan alone would advise what people hardly ever did, and the advice keeps to what was done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from certeq.base.arrays import Integers
+from certeq.base.display import number, several, told
+from certeq.learning.learned import Learned, asked
+from certeq.questions.asking import Question
+from certeq.questions.words import advised, listed
+
+
+@dataclass(frozen=True)
+class Avoided:
+    """What the plain plan advises, beside what is advised where only actions that were tried often enough may be."""
+
+    min_share: float
+    kept_out: int  # pairs that were tried, and yet may not be advised
+    advice: Integers  # (S,), -1 for none
+    plain: Integers  # (S,): with all tried actions allowed
+    visits: Integers  # (S, A)
+    state_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+
+    @property
+    def differs(self) -> Integers:
+        """States where the plain plan would advise something else."""
+        return np.flatnonzero(self.advice != self.plain)
+
+    def _repr_html_(self) -> str:
+        return told(self.lines())
+
+    def lines(self) -> list[str]:
+        """The comparison in words."""
+        S, where = len(self.advice), self.differs
+        if not self.kept_out:
+            return [
+                "Every action that was tried was tried often enough, beside the others of its state, to be advised."
+            ]
+        kept = several(self.kept_out, "pair was", "pairs were")
+        found = [
+            f"{kept} tried less than {number(self.min_share)} times as often as the most tried action of the same "
+            "state, and may not be advised: people who act with care avoid what does harm, and a model hardly sees it."
+        ]
+        if not len(where):
+            return [*found, "The advice would be the same without this rule."]
+        s = where[np.argmax(self.visits[where].sum(axis=1))]
+        seldom, usual = self.plain[s], self.advice[s]
+        return [
+            *found,
+            f"Without this rule the advice would differ in {len(where):,} of {several(S, 'state')}"
+            f"{listed(self.state_names, where)}. In the busiest of them, {self.state_names[s]}, it would be "
+            f"{self.action_names[seldom]} (tried {several(int(self.visits[s, seldom]), 'time')}) instead of "
+            f"{self.action_names[usual]} (tried {several(int(self.visits[s, usual]), 'time')}).",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the comparison as plain values."""
+        return {
+            "format": "certeq-avoided",
+            "version": 1,
+            "min_share": self.min_share,
+            "pairs_kept_out": self.kept_out,
+            "states": list(self.state_names),
+            "actions": list(self.action_names),
+            "advice": advised(self.advice, self.action_names),
+            "plain": advised(self.plain, self.action_names),
+            "words": self.lines(),
+        }
+
+
+def avoided(learned: Learned) -> Avoided:
+    """Plan once more with every tried action allowed, and tell where the advice would be another."""
+    case = asked(learned)
+    data, rules, model = case.data, case.rules, case.model
+    visits = data.counts.visits
+    kept_out = int(((visits >= rules.min_visits) & ~model.allowed).sum())
+    advice = case.advise().policy
+    plain = case.ruled(min_share=0.0).advise().policy if kept_out else advice
+    return Avoided(rules.min_share, kept_out, advice, plain, visits, data.state_names, data.action_names)
+
+
+ASKED = Question(
+    "avoided",
+    lambda asking: avoided(asking.learned),
+    doing="Planning with every action that was tried",
+    plans=2,
+    sparse=True,
+)
