@@ -70,17 +70,17 @@ def test_the_rule_of_the_guide_is_one_field_and_all_else_follows(monkeypatch):
 
     own = typer.Typer(rich_markup_mode=None)
     own.command(cls=options.Verb)(verb)
-    own(["--min-share", "0.2", "--regularizer", "none"], standalone_mode=False)
-    assert (got[0].min_share, got[0].regularizer) == (0.2, "none")
-    assert got[0].to_json()["min_share"] == 0.2
+    own(["--reward-cap", "0.2", "--regularizer", "none"], standalone_mode=False)
+    assert (got[0].reward_cap, got[0].regularizer) == (0.2, "none")
+    assert got[0].to_json()["reward_cap"] == 0.2
     told = CliRunner().invoke(own, ["--help"]).output
-    assert "--min-share NUMBER" in told.split("Planning:")[1]
-    assert rules.of(min_share=0.3, strength=0.1, regularizer="uniform_prior").settings == {"strength": 0.1}
-    with pytest.raises(InputError, match="min_share must lie between 0 and 1"):
-        rules(min_share=2)
+    assert "--reward-cap NUMBER" in told.split("Planning:")[1]
+    assert rules.of(reward_cap=0.3, strength=0.1, regularizer="uniform_prior").settings == {"strength": 0.1}
+    with pytest.raises(InputError, match="reward_cap must be finite"):
+        rules(reward_cap=float("nan"))
     parameters = inspect.signature(takes(rules)(lambda **said: None)).parameters
-    assert parameters["min_share"].default == 0.0
-    assert fields.told(rules)["min_share"][1].help.startswith("Advise an action only if")
+    assert parameters["reward_cap"].default is None
+    assert fields.told(rules)["reward_cap"][1].help.startswith("Count no reward")
 
 
 @pytest.mark.parametrize("name", ["learn", "audit", "compare"])

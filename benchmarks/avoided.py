@@ -1,0 +1,106 @@
+"""What a least share of tries does to advice from logs of competent and of random behavior; see decision 15.
+
+``uv run --extra gym --group bench python -m benchmarks.avoided SEED DATA_SETS`` prints the table of the decision: for
+each world, the value from the start of what is advised under several rules, and the share of data sets in which it is worth
+less than the behavior.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+import certeq
+from certeq.learning.case import Case, Data
+from certeq.learning.rules import Rules
+from certeq.worlds import from_table
+
+RULES = {"any": (0.0, 1), "2 visits": (0.0, 2), "5 visits": (0.0, 5), "tenth": (0.1, 1), "fifth": (0.2, 1)}
+RULES |= {"third": (1 / 3, 1), "half": (0.5, 1)}
+PITS, GOAL = {5, 7, 11}, 15
+
+
+class Setting(NamedTuple):
+    """A world and how it is logged."""
+
+    name: str
+    world: certeq.MDP
+    length: int
+    deviations: float
+    episodes: int
+
+
+def settings() -> Iterator[Setting]:
+    import gymnasium
+
+    cliff = from_table(gymnasium.make("CliffWalking-v1", is_slippery=True), discount=0.99)
+    small = from_table(gymnasium.make("FrozenLake-v1", is_slippery=True), discount=0.99)
+    large = from_table(gymnasium.make("FrozenLake8x8-v1", is_slippery=True), discount=0.99)
+    river, floor = certeq.environment("river_swim"), pits()
+    for name, world, length, cells in (
+        ("cliff", cliff, 200, ((0.1, 30), (0.3, 30), (1.0, 100))),
+        ("pits", floor, 60, ((0.2, 60), (0.2, 20), (0.5, 60), (1.0, 60), (1.0, 200))),
+        ("lake", small, 100, ((0.2, 100), (0.7, 100), (1.0, 100), (1.0, 1000))),
+        ("lake8", large, 200, ((0.2, 100), (1.0, 500))),
+        ("river", river, 20, ((0.1, 10), (1.0, 10), (1.0, 50))),
+    ):
+        yield from (Setting(name, world, length, *cell) for cell in cells)
+
+
+def pits() -> certeq.MDP:
+    """A slippery floor of 4 x 4 tiles with three pits that cost 1, a goal that pays 1, and steps that cost a little."""
+    moves = ((-1, 0), (0, 1), (1, 0), (0, -1))
+    table: dict[int, dict[int, list[tuple[float, int, float, bool]]]] = {}
+    for s in range(16):
+        table[s] = {}
+        for a in range(4):
+            if s in PITS or s == GOAL:
+                table[s][a] = [(1.0, s, 0.0, True)]
+                continue
+            table[s][a] = []
+            for b, chance in ((a, 0.8), ((a + 1) % 4, 0.1), ((a + 3) % 4, 0.1)):
+                row, column = (min(max(x + d, 0), 3) for x, d in zip(divmod(s, 4), moves[b], strict=True))
+                after = 4 * row + column
+                pay = -1.0 if after in PITS else 1.0 if after == GOAL else -0.02
+                table[s][a].append((chance, after, pay, after in PITS or after == GOAL))
+    return from_table(table, discount=0.97, start=np.eye(16)[0])
+
+
+def main(seed: int, data_sets: int) -> None:
+    print("world deviations episodes behavior optimum", *RULES)
+    for each in settings():
+        world, S, A = each.world, each.world.n_states, each.world.n_actions
+        truth = world.transition, world.reward, world.discount
+        best = certeq.solve(*truth)
+        behavior = np.full((S, A), each.deviations / A)
+        behavior[np.arange(S), best.policy] += 1 - each.deviations
+        start = np.full(S, 1 / S) if world.start is None else world.start
+        worth = float(start @ certeq.evaluate(*truth, behavior))
+        rng = np.random.default_rng([seed, len(each.name), each.episodes, int(each.deviations * 10)])
+        found: dict[str, list[float]] = {name: [] for name in RULES}
+        for _ in range(data_sets):
+            rows = certeq.sampling.trajectories(
+                world, episodes=each.episodes, length=each.length, behavior=behavior, rng=rng
+            )
+            data = Data.of(rows)
+            for name, (share, visits) in RULES.items():
+                rules = Rules(discount=world.discount, min_share=share, min_visits=visits)
+                found[name].append(float(start @ certeq.evaluate(*truth, _follow(Case(data, rules)))))
+        told = (f"{np.mean(v):.3f} ({np.mean(np.array(v) < worth - 1e-9):.2f})" for v in found.values())
+        print(each.name, each.deviations, each.episodes, f"{worth:.3f} {start @ best.values:.3f}", *told, flush=True)
+
+
+def _follow(case: Case) -> np.ndarray:
+    """The advice as probabilities; without advice, what was done most, and a random action where nothing was."""
+    policy, visits = case.advise().policy, case.data.counts.visits
+    chosen = np.where(policy >= 0, policy, visits.argmax(axis=1))
+    chances = np.eye(visits.shape[1])[chosen]
+    chances[visits.sum(axis=1) == 0] = 1 / visits.shape[1]
+    return chances
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
