@@ -1,8 +1,8 @@
 """What a least share of tries does to advice from logs of competent and of random behavior; see decision 15.
 
 ``uv run --extra gym --group bench python -m benchmarks.avoided SEED DATA_SETS`` prints the table of the decision: for
-each world, the value from the start of what is advised under several rules, and the share of data sets in which it is worth
-less than the behavior.
+each world, the value from the start of what is advised under several rules, and the share of data sets in which it is
+worth less than the behavior.
 """
 
 from __future__ import annotations
