@@ -47,6 +47,7 @@ def test_options_reach_what_they_are_for(certeq, file):
         "planning_discount": 0.5,
         "unvisited": "zero",
         "min_visits": 2,
+        "min_share": 0.0,
         "reward": "by pair, pooled: state",
         "horizon": 3,
     }

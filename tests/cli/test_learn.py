@@ -79,6 +79,7 @@ def test_options_reach_what_they_are_for(certeq, file):
         "magnitude": 3.0,
         "unvisited": "zero",
         "min_visits": 2,
+        "min_share": 0.2,
         "reward": "by pair, pooled: state",
         "horizon": None,
     }

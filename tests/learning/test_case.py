@@ -75,7 +75,7 @@ def test_sparse_counts_are_advised_on_as_dense_ones():
 def test_the_batched_face_plans_what_a_case_plans(seed, regularizer):
     reward, settings = np.arange(6.0).reshape(3, 2), {} if regularizer in ("none", "evidence") else {"strength": 0.3}
     learned = learn(logged(seed), reward=reward, regularizer=regularizer, discount=0.9, **settings)
-    found = plan(learned.counts, reward, 0.9, regularizer=regularizer, unvisited="exclude", **settings)
+    found = plan(learned.counts, reward, 0.9, regularizer=regularizer, unvisited="exclude", min_share=0.2, **settings)
     np.testing.assert_array_equal(found.policy, learned.policy.actions)
     np.testing.assert_array_equal(found.values, learned.plan.values)
 

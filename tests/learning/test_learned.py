@@ -49,7 +49,7 @@ def made_of(rows, S=2, A=2, **more):
 
 @given(batches, st.integers(1, 4), st.sampled_from([None, 1, 3]))
 def test_an_action_that_was_not_tried_often_enough_is_never_advised(batch, min_visits, horizon):
-    found = learn(batch, min_visits=min_visits, horizon=horizon, discount=0.9)
+    found = learn(batch, min_visits=min_visits, min_share=0, horizon=horizon, discount=0.9)
     visits = tally(batch).visits
     tried = (visits >= min_visits).any(axis=1)
     for actions in np.atleast_2d(found.policy.actions):

@@ -50,7 +50,7 @@ def test_few_effective_episodes_are_an_alert():
     action = (random.random(n) < 0.05).astype(int)  # the better action was almost never taken
     zeros = np.zeros(n, dtype=int)
     rows = certeq.Batch(zeros, action, zeros - 1, 1, 2, reward=5.0 * action, episode=np.arange(n), time=zeros)
-    found = examine(certeq.learn(rows), draws=100)
+    found = examine(certeq.learn(rows, min_share=0), draws=100)
     assert found.off_policy.effective_size < 10
     assert any("The episodes themselves do not back the advice" in alert for alert in alerts(found))
 

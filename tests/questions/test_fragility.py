@@ -43,7 +43,7 @@ def extreme(learned, batch, state, outcomes, pick):
 @given(SEEDS, st.sampled_from(["state", "anywhere"]))
 def test_the_advice_changes_with_so_many_rows_and_not_with_one_fewer(way, seed, outcomes):
     batch = logged(seed, episodes=6)
-    learned = learn(batch, **way)
+    learned = learn(batch, min_share=0, **way)
     found = fragility(learned, outcomes=outcomes, cap=40, along=path(learned, points=5, tolerance=0.1))
     advice = np.atleast_2d(learned.policy.actions)[0]
     for s in np.flatnonzero(found.asked):
@@ -53,7 +53,7 @@ def test_the_advice_changes_with_so_many_rows_and_not_with_one_fewer(way, seed, 
         ):
             source = extreme(learned, batch, s, outcomes, pick)
             for times in {number - 1, number} if number <= 40 else {40}:
-                again = learn(with_copies(batch, s, action, source, times), **way).policy.actions
+                again = learn(with_copies(batch, s, action, source, times), min_share=0, **way).policy.actions
                 changed = np.atleast_2d(again)[0][s] != advice[s]
                 assert changed == (times == number)
 
@@ -71,6 +71,14 @@ def test_in_a_bandit_the_number_is_that_of_the_means():
     assert found.observations.tolist() == [5]
     assert found.line(0) == "5 bad outcomes of '0' or more than 10,000 good outcomes of '1' would change this."
     assert fragility(learn(bandit(), discount=0.0), cap=4).line(0).startswith("more than 4 bad outcomes")
+
+
+def test_contrary_rows_do_not_make_the_rival_an_avoided_action():
+    """8 / (9 + k) falls below 1/2 at k = 8, when action 1 would be tried less than a fifth as often as action 0."""
+    rows = Batch([0] * 11, [0] * 9 + [1] * 2, [0] * 11, 1, 2, reward=np.array([1.0] * 8 + [0] + [0.5] * 2))
+    learned = learn(rows, discount=0.0, regularizer="none", reward_pool="none")
+    assert learned.rules.min_share == 0.2
+    assert fragility(learned).against.tolist() == [8]
 
 
 def test_outcomes_of_other_states_count_only_if_asked_for():

@@ -17,7 +17,18 @@ from certeq.questions.findings import Findings
 from certeq.questions.posterior import posterior
 from certeq.report import learned_page
 
-PARTS = {"plain", "posterior", "off_policy", "audit", "path", "fragility", "conventions", "collect", "origin"}
+PARTS = {
+    "plain",
+    "posterior",
+    "off_policy",
+    "audit",
+    "path",
+    "fragility",
+    "conventions",
+    "collect",
+    "origin",
+    "avoided",
+}
 
 
 def test_every_question_is_asked_in_turn(walk):

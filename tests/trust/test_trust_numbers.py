@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import certeq
@@ -22,6 +22,7 @@ each_way = pytest.mark.parametrize("way", exact.WAYS, ids="-".join)
 def test_values_and_policy_are_as_good_as_the_plan_says(way):
     planned = Counter()
 
+    @settings(max_examples=50)  # many of them are refused
     @given(SEEDS, st.sampled_from(exact.SHAPES), st.sampled_from(exact.DISCOUNTS), st.sampled_from(exact.SCALES))
     def law(seed, shape, discount, scale):
         world = exact.world(np.random.default_rng(seed), shape, discount, scale)

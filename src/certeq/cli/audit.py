@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ def audit(
     threshold: Annotated[int, typer.Option(help="Visits below which the shortcut 'threshold' drops a pair.")] = 6,
     request: Request,
     known: source.Known,
-    rules: Annotated[Rules, Without.of("regularizer", "settings")],
+    rules: Annotated[Rules, Without.of("regularizer", "settings", "min_share")],
     output: Output,
     work: Work,
 ) -> None:
@@ -45,7 +46,8 @@ def audit(
     writing.check_free(paths, force=output.force)
     console = show.console()
     found, reward = source.get(console, data, request, known, work, output.seed)
-    learned = learn(found, rules, reward=reward, regularizer="discount", planning_discount=planning_discount)
+    plain = replace(rules, min_share=0.0)  # as a paper plans
+    learned = learn(found, plain, reward=reward, regularizer="discount", planning_discount=planning_discount)
     audited = run(learned, planning_discount, threshold=threshold)
     told = {"settings": dict(learned.summary.settings), "seed": output.seed, "data": dict(learned.policy.data)}
     files: dict[Path, str | bytes] = {paths[0]: texts.json_text(audited.to_json() | told)}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.base.arrays import ArrayLike, Floats, Integers, floats, names
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, names
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
 from certeq.data.counting.tallied import Tallied
@@ -155,6 +155,7 @@ class Case:
 
     data: Data
     rules: Rules = field(default_factory=Rules)
+    usual: Booleans | None = None  # (S, A): what people did often enough, where made-up rows have no say in that
 
     @cached_property
     def by_pair(self) -> Floats:
@@ -199,15 +200,16 @@ class Case:
     def model(self) -> Model:
         """The estimated and regularized transitions."""
         rules = self.rules
-        return estimate(
+        found = estimate(
             self.data.counts,
             rules.discount,
             regularizer=rules.regularizer,
             unvisited=rules.unvisited,
             min_visits=rules.min_visits,
-            min_share=rules.min_share,
+            min_share=rules.min_share if self.usual is None else 0.0,
             **rules.settings,
         )
+        return found if self.usual is None else replace(found, allowed=found.allowed & self.usual)
 
     @cached_property
     def table(self) -> Floats:
@@ -264,4 +266,10 @@ class Case:
 
     def given(self, counts: Counts, reward: Floats | Sums | None) -> Case:
         """The same rules for other counts and rewards of the same states and actions."""
-        return Case(replace(self.data, counts=counts, reward=reward), self.rules)
+        return Case(replace(self.data, counts=counts, reward=reward), self.rules, self.usual)
+
+    def supposing(self, counts: Counts, reward: Floats | Sums | None) -> Case:
+        """The same rules with made-up rows added, which do not change what counts as avoided."""
+        visits = self.data.counts.visits
+        usual = visits >= self.rules.min_share * visits.max(axis=-1, keepdims=True)
+        return replace(self.given(counts, reward), usual=usual if self.usual is None else self.usual)

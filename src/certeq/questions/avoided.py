@@ -88,6 +88,7 @@ ASKED = Question(
     "avoided",
     lambda asking: avoided(asking.learned),
     doing="Planning with every action that was tried",
+    asks="what would be advised if people's habits had no say",
     plans=2,
     sparse=True,
 )

@@ -75,10 +75,10 @@ class Conventions:
 
 
 def compare_conventions(learned: Learned) -> Conventions:
-    """Plan once for each convention for unvisited pairs."""
+    """Plan once for each convention for unvisited pairs, avoided actions included: some advise what nobody tried."""
     case = asked(learned)
     data, rules = case.data, case.rules
-    policies = {name: case.ruled(unvisited=name).advise().policy for name in CONVENTIONS}
+    policies = {name: case.ruled(unvisited=name, min_share=0.0).advise().policy for name in CONVENTIONS}
     thin = int((data.counts.visits < rules.min_visits).sum())
     return Conventions(rules.unvisited, policies, thin, data.state_names, data.action_names)
 

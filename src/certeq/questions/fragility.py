@@ -290,7 +290,7 @@ def _with_rows(case: Case, rows: AddedRows, times: Integers) -> Case:
     if isinstance(reward, Sums):
         reward = reward.add(*rows, times)
         reward = reward[0] if data.counts.sparse else reward
-    return case.given(counts, reward)
+    return case.supposing(counts, reward)
 
 
 def _recount(counts: Counts, rows: AddedRows, times: Integers) -> Counts:
