@@ -67,7 +67,7 @@ class Chosen:
     def lines(self) -> list[str]:
         """The choice in words, step by step."""
         if not self.steps:
-            return ["Cut in no way do the columns predict rewards or what comes next better, so none was cut."]
+            return ["However the numbers are cut, rewards and next states are predicted no better: none is used."]
         parts = [
             f"{step.column} {'used' if step.column in self.labels else step.cells} → {step.explained:.1%} in "
             f"{step.states:,} states"
