@@ -20,10 +20,10 @@ RUN = [sys.executable, "-m", "certeq"]
 def test_ctrl_c_in_a_terminal_ends_all_processes_of_the_group_in_words(tmp_path):
     certeq("simulate", "river_swim", "--episodes", "20", "--out", "rows.csv", cwd=tmp_path)
     rng = np.random.default_rng(0)
-    words = ("compare", "rows.csv", "--draws", "20", "--folds", "3", "--workers", "2", "--out", "out", "--no-report")
-    for _ in range(3):
+    words = ("compare", "rows.csv", "--draws", "20", "--folds", "3", "--workers", "2", "--no-report")
+    for i in range(3):
         first = float(rng.uniform(1, 15))
-        shown = terminals.typed(words, tmp_path, [first])
+        shown = terminals.typed((*words, "--out", f"out{i}"), tmp_path, [first])
         assert not shown.wrong, (first, shown)
 
 

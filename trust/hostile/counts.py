@@ -147,7 +147,7 @@ for _field in ("format", "version", "states", "actions", "rows", "dropped", "rew
                 f"{_field!r} is {_other!r}",
                 lambda about, arrays, field=_field, other=_other: about.update({field: other}),  # type: ignore[misc]
             )
-spoiled("a version to come", lambda about, arrays: about.update(version=2))
+spoiled("a version to come", lambda about, arrays: about.update(version=3))
 spoiled("a recipe of a version to come", lambda about, arrays: about["states"].update(version=2))
 spoiled("an axis of no kind", lambda about, arrays: about["states"]["axes"].__setitem__(0, {"column": "s"}))
 spoiled("states that are not counted", lambda about, arrays: about["states"]["cells"].append([1, 1]))
@@ -156,9 +156,9 @@ spoiled("a reward without a unit", lambda about, arrays: about["reward"].pop("un
 
 # ---- its arrays ----
 
-for _name in ("pointer", "next_state", "count", "reward_total", "reward_arrived"):
+for _name in ("pointer", "next_state", "count", "reward_earned", "reward_arrived"):
     spoiled(f"without the array {_name}", lambda about, arrays, name=_name: arrays.pop(name))  # type: ignore[misc]
-for _name in ("pointer", "next_state", "count", "ended", "reward_total", "reward_arrived"):
+for _name in ("pointer", "next_state", "count", "ended", "reward_earned", "reward_arrived"):
     spoiled(
         f"{_name} too short",
         lambda about, arrays, name=_name: arrays.update({name: arrays[name][:-1]}),  # type: ignore[misc]
@@ -178,7 +178,7 @@ for _name in ("pointer", "next_state"):
 for _name in ("count", "ended"):
     spoiled(f"{_name} beyond all numbers", lambda about, arrays, name=_name: arrays[name].fill(2**62))  # type: ignore[misc]
 spoiled("fewer rows than counts", lambda about, arrays: about.update(rows=1))
-for _name in ("reward_total", "reward_arrived"):
+for _name in ("reward_earned", "reward_arrived"):
     spoiled(f"{_name} not a number", lambda about, arrays, name=_name: arrays[name].__setitem__(0, np.nan))  # type: ignore[misc]
 
 

@@ -51,7 +51,7 @@ def learned():
     """A small policy from rows of the bundled trial."""
     from certeq.worlds import examples
 
-    return certeq.learn(certeq.read(examples.path()), discount=0.9)
+    return certeq.learn(certeq.read(examples.path(), bins=4), discount=0.9)
 
 
 def test_learning_on_a_cluster_writes_the_bytes_that_counting_and_learning_here_write(
