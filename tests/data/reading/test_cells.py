@@ -111,7 +111,7 @@ def test_if_nothing_predicts_all_rows_are_one_state():
     rows = walk() | {"reward": np.random.default_rng(5).normal(size=3000)}
     batch = read(rows, ends="never")
     assert batch.n_states == 1
-    assert any("so none was cut" in note for note in batch.notes)
+    assert any("none is used" in note for note in batch.notes)
 
 
 def test_predictions_come_from_other_episodes_alone():
