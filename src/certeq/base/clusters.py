@@ -57,12 +57,16 @@ def cluster(scheduler: str) -> Iterator[Any]:
             _within(PATIENCE, lambda: client.close(timeout=PATIENCE / 2), "")
 
 
-def _connected(dask: Any, scheduler: str) -> Any:
+def _connected(dask: Any, scheduler: str, *, again: bool = True) -> Any:
     answers = f"What listens at {scheduler} does not answer as a Dask scheduler"
     try:
         return _within(2 * PATIENCE, lambda: dask.Client(scheduler, timeout=PATIENCE, set_as_default=False), answers)
     except InputError:
         raise
+    except AssertionError:  # Dask's own, when a scheduler is only just there
+        if again:
+            return _connected(dask, scheduler, again=False)
+        raise InputError(f"{answers}.") from None
     except Exception as error:  # whatever its protocol makes of what it was sent
         raise InputError(f"{answers}: {_first_line(error)}.") from None
 
