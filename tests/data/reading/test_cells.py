@@ -70,7 +70,7 @@ def test_what_predicts_is_cut_and_what_does_not_is_not_used_and_both_are_said():
     told = " ".join(batch.notes)
     assert "chosen by what predicts rewards and next values best out of sample" in told
     assert f"x {axis.size} → " in told
-    assert "Not used, since it predicts no better with them: y." in told
+    assert "Not used, since nothing is predicted better with them: y." in told
 
 
 def test_many_columns_that_say_nothing_do_no_harm():
@@ -126,3 +126,35 @@ def test_predictions_come_from_other_episodes_alone():
         usual = target[others & (action == action[i])].mean()
         here = target[others & (action == action[i]) & (state == state[i])]
         assert found[i] == pytest.approx((here.sum() + HELD * usual) / (len(here) + HELD), abs=1e-6)
+
+
+def labeled(names, n=1200, seed=3):
+    """Rows that stand alone: a label and a number decide what is paid, and the label what comes next."""
+    random = np.random.default_rng(seed)
+    x, kind, action = random.random((2, n)), random.integers(0, 4, n), random.integers(0, 2, n)
+    following = np.where(random.random(n) < 0.6, kind, random.integers(0, 4, n))
+    return {
+        "x": x[0],
+        "kind": np.array(names)[kind],
+        "action": action,
+        "reward": (x[0] > 0.5) * action + 0.4 * (kind == 2) + random.normal(size=n),
+        "next_x": x[1],
+        "next_kind": np.array(names)[following],
+    }
+
+
+def chosen(rows):
+    return [line for line in read(rows).notes if "How finely" in line or "Not used" in line]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_neither_the_names_of_labels_nor_the_order_of_rows_decide_how_finely_to_cut(seed):
+    rows = labeled(["a", "b", "c", "d"], seed=seed)
+    told = chosen(rows)
+    assert told
+    assert chosen(labeled(["d", "a", "b", "c"], seed=seed)) == told
+    order = np.random.default_rng(seed).permutation(len(rows["x"]))
+    assert chosen({name: column[order] for name, column in rows.items()}) == told
+    together = walk(seed=seed)
+    order = np.random.default_rng(seed).permutation(len(together["x"]))
+    assert chosen({name: column[order] for name, column in together.items()}) == chosen(together)

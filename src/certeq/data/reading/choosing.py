@@ -48,7 +48,6 @@ class Chosen:
     cells: Mapping[str, int]  # 1: the column is not used
     steps: tuple[Step, ...]
     rows: int  # that chose
-
     labels: frozenset[str] = frozenset()  # columns of labels, which are used or not
     alone: bool = True  # whether there are no other columns of the state
 
@@ -78,7 +77,7 @@ class Chosen:
             f"by step: {'; '.join(parts)}. Say bins= (--bins) to cut otherwise."
         ]
         if self.unused:
-            told.append(f"Not used, since it predicts no better with them: {', '.join(self.unused)}.")
+            told.append(f"Not used, since nothing is predicted better with them: {', '.join(self.unused)}.")
         return told
 
 
@@ -96,12 +95,14 @@ def choose_cells(
 
     ``fixed`` is the code that each entry has by the other columns, which are used as they are.
     """
-    part = _part(links)
-    now, then = links.now[part], links.then[part]
     free = [name for name in links.states if name in cut or name in labels]
-    cuts = {name: _cuts(links.states[name], now, then, name in cut) for name in free}
+    values = {name: _values(column, links.now, reward, name in cut) for name, column in links.states.items()}
+    dealt = _deal(links, reward, values)
+    part = np.flatnonzero(dealt % int(np.ceil(len(dealt) / MOST)) == 0)  # all, or those of enough episodes
+    now, then = links.now[part], links.then[part]
+    cuts = {name: _cuts(links.states[name], values[name], now, then, name in cut) for name in free}
     acts = np.unique(action[part], return_inverse=True)[1]
-    episode = np.arange(len(now)) if links.episode is None else np.unique(links.episode[part], return_inverse=True)[1]
+    episode = np.unique(dealt[part], return_inverse=True)[1]
     targets = _targets(cuts, acts, episode, reward[part], then == ENDED)
     cells, steps = _climb(cuts, np.unique(fixed[now], return_inverse=True)[1], _Judge(acts, episode, *targets))
     return Chosen(cells, steps, len(now), frozenset(labels), len(free) == len(links.states))
@@ -209,10 +210,22 @@ def _standard(values: Floats) -> Floats:
     return np.zeros_like(values) if spread < 1e-12 else np.asarray((scaled - scaled.mean()) / spread)
 
 
-def _cuts(column: Column, now: Integers, then: Integers, numeric: bool) -> Cuts:
+def _values(column: Column, now: Integers, reward: Floats, numeric: bool) -> Floats:
+    """A number for each entry of a column: its own, or for a label what its rows earn, so that names decide nothing."""
+    if numeric:
+        return column.numbers()
+    codes, size = column.distinct.codes, len(column.distinct.labels)
+    known = now[~column.missing[now]]
+    at = codes[known]
+    often = np.bincount(at, minlength=size)
+    earned = np.bincount(at, reward[~column.missing[now]], minlength=size)
+    worth = np.divide(earned, often, out=np.full(len(often), np.nan), where=often > 0)
+    return np.asarray(np.where(column.missing, np.nan, worth[np.where(column.missing, 0, codes)]))
+
+
+def _cuts(column: Column, numbers: Floats, now: Integers, then: Integers, numeric: bool) -> Cuts:
     """A column at every step of the ladder, and the ranks of next values; labels are used or not."""
     codes = column.distinct.codes
-    numbers = column.numbers() if numeric else np.where(column.missing, np.nan, codes.astype(np.float64))
     goes_on = then != ENDED
     ordered = np.sort(numbers[now][~np.isnan(numbers[now])])
     following = np.where(goes_on, numbers[np.maximum(then, 0)], np.nan)
@@ -239,10 +252,13 @@ def _join(codes: list[Integers]) -> Integers:
     return state
 
 
-def _part(links: Links) -> Integers:
-    """Transitions that choose: all, or those of enough episodes."""
+def _deal(links: Links, reward: Floats, values: Mapping[str, Floats]) -> Integers:
+    """Number episodes, or rows that stand alone, by what they say: neither names nor the order of the table count."""
     n = len(links.now)
-    if n <= MOST or links.episode is None:
-        return np.arange(n) if n <= MOST else np.linspace(0, n - 1, MOST).astype(np.int64)
-    episode = np.unique(links.episode, return_inverse=True)[1]
-    return np.flatnonzero(episode % int(np.ceil(n / MOST)) == 0)
+    episode = np.arange(n) if links.episode is None else np.unique(links.episode, return_inverse=True)[1]
+    ahead = np.where(links.then == ENDED, links.now, links.then)
+    told = [np.nan_to_num(each[at]) for each in values.values() for at in (links.now, ahead)]
+    keys = [np.bincount(episode, part) for part in (*told, links.then == ENDED, np.ones(n), reward)]
+    rank = np.empty(len(keys[0]), dtype=np.int64)
+    rank[np.lexsort(keys)] = np.arange(len(rank))
+    return np.asarray(rank[episode])
