@@ -29,7 +29,7 @@ def test_without_data_the_bundled_trial_is_learned(certeq):
     assert done.code == 0
     assert done.err == ""
     assert done.out.startswith("The bundled example")
-    for words in ("1,450 transitions in 50 episodes", "47 states x 2 actions", "'treatment' as the action"):
+    for words in ("1,450 transitions in 50 episodes", "62 states x 2 actions", "'treatment' as the action"):
         assert words in done.out
     assert "Left out: 50 x last row of an episode" in done.out
     assert done.out.splitlines()[-1].startswith("Written: certeq-out")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from certeq import REGULARIZERS, Batch, InputError, environment, learn, loss, plan, read, sampling, tally
 from certeq.base.texts import json_text
-from certeq.learning.learned import FEW
+from certeq.data.look import FEW
 from certeq.model.unvisited import CONVENTIONS
 from certeq.regularizers import DEFAULT
 from strategies import SEEDS

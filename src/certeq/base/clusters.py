@@ -63,7 +63,7 @@ def _connected(dask: Any, scheduler: str, *, again: bool = True) -> Any:
         return _within(2 * PATIENCE, lambda: dask.Client(scheduler, timeout=PATIENCE, set_as_default=False), answers)
     except InputError:
         raise
-    except AssertionError:  # Dask's own, when a scheduler is only just there
+    except AssertionError:  # Dask expects one message in answer to its greeting, and may read two at once
         if again:
             return _connected(dask, scheduler, again=False)
         raise InputError(f"{answers}.") from None

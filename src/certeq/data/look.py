@@ -16,7 +16,7 @@ from certeq.data.reading.endings import lost
 
 MARKOV_ROWS = 100_000  # up to here it is checked how Markov the states look
 TRIFLE = 0.01  # share of the uncertainty that the previous state removes, below which it is not pointed out
-FEW = 5  # rows of a state or a pair, below which there is little to learn from
+FEW = 5  # rows of a state or a pair, below which there is little to learn from, and advice is called thin
 RARE = 0.01  # share of the rows, below which an action is rare
 LISTED = 8  # actions that are named
 

@@ -24,6 +24,7 @@ from certeq.learning.equivalence import Model, estimate, solve_model
 from certeq.learning.rules import Rules
 from certeq.model.rewards import Rewards, arrival_means, means, outcome_means
 from certeq.model.rewards import estimate as rewards_of
+from certeq.model.unvisited import usual
 from certeq.planners import FinitePlan, Plan
 
 
@@ -270,6 +271,5 @@ class Case:
 
     def supposing(self, counts: Counts, reward: Floats | Sums | None) -> Case:
         """The same rules with made-up rows added, which do not change what counts as avoided."""
-        visits = self.data.counts.visits
-        usual = visits >= self.rules.min_share * visits.max(axis=-1, keepdims=True)
-        return replace(self.given(counts, reward), usual=usual if self.usual is None else self.usual)
+        held = usual(self.data.counts.visits, self.rules.min_share) if self.usual is None else self.usual
+        return replace(self.given(counts, reward), usual=held)

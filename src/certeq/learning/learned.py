@@ -18,7 +18,7 @@ from certeq.base.fields import takes
 from certeq.data.batch import Batch
 from certeq.data.counting.tallied import Tallied
 from certeq.data.counts import Counts
-from certeq.data.look import look
+from certeq.data.look import FEW, look
 from certeq.learning.case import Case, Data
 from certeq.learning.equivalence import Model
 from certeq.learning.policy import Policy
@@ -28,7 +28,6 @@ from certeq.planners import FinitePlan, Plan, Progress
 from certeq.regularizers import Shrinkage
 
 BEYOND = 1e-6  # of the largest value: what rounding and planning may add to what is possible
-FEW = 5  # visits below which an advised action is pointed out
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certeq.base.arrays import Booleans, whole
+from certeq.base.arrays import Booleans, Integers, whole
 from certeq.base.errors import unknown
 from certeq.data.counts import Counts
 from certeq.model import targets
@@ -59,11 +59,16 @@ def fill(counts: Counts, convention: str, min_visits: int = 1, min_share: float 
         raise unknown("convention for unvisited pairs", convention, CONVENTIONS)
     visits = counts.visits
     thin = visits < whole("min_visits", min_visits, 1)
-    rows, usual = _fill_rows(counts, convention, thin), visits >= min_share * visits.max(axis=-1, keepdims=True)
+    rows, often = _fill_rows(counts, convention, thin), usual(visits, min_share)
     if convention != "exclude":
-        return Filled(rows, thin, usual, np.zeros(thin.shape[:-1], dtype=bool))
+        return Filled(rows, thin, often, np.zeros(thin.shape[:-1], dtype=bool))
     stranded = np.asarray(thin.all(axis=-1))
-    return Filled(rows, thin, (usual & ~thin) | stranded[..., None], stranded)
+    return Filled(rows, thin, (often & ~thin) | stranded[..., None], stranded)
+
+
+def usual(visits: Integers, min_share: float) -> Booleans:
+    """Which actions were tried at least this share as often as the most tried one of their state, ``(..., S, A)``."""
+    return np.asarray(visits >= min_share * visits.max(axis=-1, keepdims=True))
 
 
 def _fill_rows(counts: Counts, convention: str, thin: Booleans) -> Kernel:

@@ -10,7 +10,7 @@ import numpy as np
 
 from certeq.base.arrays import Integers
 from certeq.base.display import harmless, number, shorten
-from certeq.learning.learned import FEW
+from certeq.data.look import FEW
 from certeq.learning.policy import AdviceLine, either_of
 from certeq.questions.findings import Findings
 from certeq.report.curves import comparable

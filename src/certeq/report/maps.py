@@ -8,6 +8,7 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.base.display import number, shorten
+from certeq.data.look import FEW
 from certeq.model import weights
 from certeq.questions.findings import drift
 from certeq.report import cells, style
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 FEW_STATES = 24  # up to here a map is a table of states and actions, with the states' names
 PANELS = 6  # up to this many actions each has a sheet of states; with more, the states lie along one line
 NUMBERED = 600  # cells of a sheet that may have their numbers written in
-THIN = 5  # visits below which an advised action is drawn pale
 
 
 def count_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
@@ -57,7 +57,7 @@ def policy_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
     """
     policy = learned.policy
     advised, support = policy.first.actions, policy.first.support
-    solid = support >= max(THIN, suppress_below)
+    solid = support >= max(FEW, suppress_below)
     paper = sheet(policy.recipe)
     signs = action_signs(policy.action_names)
     with style.style(page=True):
@@ -70,7 +70,7 @@ def policy_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
             for s in np.flatnonzero(advised >= 0):
                 ink = "#ffffff" if solid[s] else style.INK
                 cells.write(axis, paper.row[s], paper.column[s], signs[advised[s]], ink)
-        _key(figure, policy.action_names, signs, advised, pale=not solid.all(), limit=max(THIN, suppress_below))
+        _key(figure, policy.action_names, signs, advised, pale=not solid.all(), limit=max(FEW, suppress_below))
     return figure
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from certeq.base.display import harmless, number, several, shorten
-from certeq.learning.learned import FEW
+from certeq.data.look import FEW
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED
 from certeq.questions.findings import Findings
 from certeq.regularizers.learned_target import Believed

@@ -193,8 +193,8 @@ def test_parts_that_do_not_go_together_are_refused(tallied):
         replace(tallied, rewards=replace(tallied.rewards, number=tallied.rewards.number + 1))
 
 
-def test_counts_of_version_1_say_what_endings_paid_as_far_as_they_can(tallied, tmp_path):
-    """A pair that only went on, or only ended, earned what it earned; where both are so, endings paid the average."""
+def version_1(tallied):
+    """The arrays of an older file of the same counts."""
     sums, arrays = tallied.rewards, arrays_of(tallied.to_bytes())
     about = json.loads(arrays["about"].tobytes())
     least, greatest = tallied.reward_range
@@ -202,7 +202,12 @@ def test_counts_of_version_1_say_what_endings_paid_as_far_as_they_can(tallied, t
     text = json.dumps(about | {"version": 1, "reward": said}).encode()
     older = arrays | {"reward_total": sums.total.ravel(), "about": np.frombuffer(text, dtype=np.uint8)}
     del older["reward_earned"]
-    found = Tallied.load(write(tmp_path / "older.npz", older)).rewards
+    return older
+
+
+def test_counts_of_version_1_say_what_endings_paid_as_far_as_they_can(tallied, tmp_path):
+    """A pair that only went on, or only ended, earned what it earned; where both are so, endings paid the average."""
+    sums, found = tallied.rewards, Tallied.load(write(tmp_path / "older.npz", version_1(tallied))).rewards
     assert np.array_equal(found.number, sums.number)
     np.testing.assert_allclose(found.total, sums.total, atol=1e-12)
     np.testing.assert_allclose(found.scatter, sums.scatter)
@@ -212,3 +217,13 @@ def test_counts_of_version_1_say_what_endings_paid_as_far_as_they_can(tallied, t
     paid = sums.earned[1][both].sum() / sums.number[1][both].sum()
     np.testing.assert_allclose(found.earned[1][both], paid * sums.number[1][both])
     np.testing.assert_allclose(found.earned[1].sum(), found.arrived[-1])
+
+
+@pytest.mark.parametrize("spoil", [lambda total: total[:-1], lambda total: total[None], lambda total: total * np.nan])
+def test_damaged_rewards_of_version_1_are_refused(tallied, tmp_path, spoil):
+    older = version_1(tallied)
+    with pytest.raises(InputError, match="damaged"):
+        Tallied.load(write(tmp_path / "older.npz", older | {"reward_total": spoil(older["reward_total"])}))
+    del older["reward_total"]
+    with pytest.raises(InputError, match="damaged"):
+        Tallied.load(write(tmp_path / "older.npz", older))
