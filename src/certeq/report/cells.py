@@ -41,14 +41,15 @@ def per_line(panels: int) -> int:
     return panels if panels <= 3 else ceil(panels / 2)
 
 
-def canvas(shape: tuple[int, int], panels: int = 1, *, extra: float = 0.0) -> tuple[Figure, list[Any]]:
-    """A figure with an axis for each sheet, its cells about square and large enough to read."""
+def canvas(shape: tuple[int, int], across: Side, panels: int = 1, *, extra: float = 0.0) -> tuple[Figure, list[Any]]:
+    """A figure with an axis for each sheet, its cells about square and large enough to read, with room for words."""
     rows, columns = shape
     beside = per_line(panels)
     lines = ceil(panels / beside)
     cell = (WIDTH - 1.9) / (beside * columns)
-    sheet = min(rows * min(max(cell, 0.2 if rows <= 24 else 0.14), 0.36), 8.0)
-    figure, axes = style.canvas(beside, lines, width=WIDTH, height=sheet + 0.8 + extra / lines)
+    low = 0.3 if rows <= 6 else 0.2 if rows <= 24 else 0.14
+    sheet = min(rows * min(max(cell, low), 0.36), 8.0)
+    figure, axes = style.canvas(beside, lines, width=WIDTH, height=sheet + 0.4 + _room(across) + extra / lines)
     for axis in axes.flat[panels:]:
         axis.set_visible(False)
     for axis in axes.flat:
@@ -57,6 +58,13 @@ def canvas(shape: tuple[int, int], panels: int = 1, *, extra: float = 0.0) -> tu
         axis.tick_params(which="both", length=0)
         axis.spines[:].set_visible(False)
     return figure, list(axes.flat[:panels])
+
+
+def _room(across: Side) -> float:
+    """Inches that the words below a sheet take."""
+    words = _words(across, "x")
+    upright = 0.05 * max(map(len, words), default=0) if _upright(words) else 0.15
+    return upright + 0.18 * (len(across.titles) + bool(across.outer))
 
 
 def paint(axis: Any, panel: ValueSheet, scale: Any) -> None:
@@ -137,8 +145,8 @@ def sides(axis: Any, down: Side, across: Side, *, left: bool = True) -> None:
 def _side(axis: Any, side: Side, which: str, *, shown: bool) -> None:
     """Inner labels at every cell, outer ones farther out, lines between their groups."""
     ticks = getattr(axis, f"set_{which}ticks")
-    words = [shorten(text, LABEL if which == "y" else 14) if shown else "" for text in side.inner]
-    upright: Any = {"rotation": 90} if which == "x" and sum(map(len, words)) > 44 else {}
+    words = _words(side, which) if shown else [""] * len(side.inner)
+    upright: Any = {"rotation": 90} if which == "x" and _upright(words) else {}
     nested = bool(side.outer)
     ticks(np.arange(len(words)) + 0.5, words, minor=nested, fontsize=6 if nested else 7, **upright)
     getattr(axis, f"set_{which}label")("\n".join(shorten(part, 48) for part in side.titles) if shown else "")
@@ -148,6 +156,15 @@ def _side(axis: Any, side: Side, which: str, *, shown: bool) -> None:
     turned: Any = {"rotation": 90, "va": "center"} if which == "y" else {}
     middles = (np.arange(len(side.outer)) + 0.5) * group
     ticks(middles, [shorten(text, 14) if shown else "" for text in side.outer], fontsize=7, **turned)
-    axis.tick_params(axis=which, which="major", pad=5 + 3.4 * max(map(len, words)) if which == "y" or upright else 14)
+    axis.tick_params(axis=which, which="major", pad=5 + 3.9 * max(map(len, words)) if which == "y" or upright else 14)
     for edge in np.arange(1, len(side.outer)) * group:
         (axis.axhline if which == "y" else axis.axvline)(edge, color=style.INK, linewidth=0.7)
+
+
+def _words(side: Side, which: str) -> list[str]:
+    return [shorten(text, LABEL if which == "y" else 14) for text in side.inner]
+
+
+def _upright(words: list[str]) -> bool:
+    """Whether words are too long to stand side by side."""
+    return sum(map(len, words)) > 44

@@ -61,7 +61,7 @@ def policy_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
     paper = sheet(policy.recipe)
     signs = action_signs(policy.action_names)
     with style.style(page=True):
-        figure, (axis,) = cells.canvas((paper.rows, paper.columns), extra=0.3)
+        figure, (axis,) = cells.canvas((paper.rows, paper.columns), paper.across, extra=0.3)
         _paint_actions(axis, paper, advised, solid)
         cells.sides(axis, paper.down, paper.across)
         if paper.ordered:
@@ -97,7 +97,7 @@ def _map(
     low, high = map(float, limits)
     scale = LogNorm(low, high) if log else Normalize(low, high)
     with style.style(page=True):
-        figure, axes = cells.canvas(panels[0].values.shape, len(panels))
+        figure, axes = cells.canvas(panels[0].values.shape, across, len(panels))
         for i, (axis, panel) in enumerate(zip(axes, panels, strict=True)):
             cells.paint(axis, panel, scale)
             if panel.values.size <= NUMBERED:

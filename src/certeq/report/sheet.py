@@ -54,7 +54,7 @@ def sheet(recipe: Recipe) -> Sheet:
     n = len(sizes)
     numeric = [isinstance(axis, Bins) or (isinstance(axis, Labels) and axis.kind != "text") for axis in recipe.axes]
     ordered = n <= 2 and all(numeric)
-    half = n // 2
+    half = min(range(n // 2, (n + 1) // 2 + 1), key=lambda k: max(prod(sizes[:k]), prod(sizes[k:]))) if n > 1 else 0
     down, across = prod(sizes[:half]), prod(sizes[half:])
     if n > 4 or max(down, across) > SIDE or down * across > SPARSE * max(recipe.n_states, 16):
         return _row_by_row(recipe)
