@@ -4,7 +4,7 @@
 # # A clinical data set, end to end
 #
 # A trial followed 50 patients with a slow-growing brain tumor for 30 months. Each month, chance decided who got the
-# drug TMZ. The question: in which states should it be given? The data are simulated, with a published model of tumor
+# drug TMZ, one in four. The question: in which states should it be given? The data are simulated, with a published model of tumor
 # growth. That has one advantage: at the end we can treat new patients by the policy, and see.
 
 # %%
@@ -117,7 +117,7 @@ COLUMNS = ("drug_concentration", "proliferative_mm", "quiescent_mm", "damaged_mm
 
 def follow(choose, patients, months, rng=11):
     """Discounted reward of each new patient under a rule ``(states, random) -> treat``."""
-    model, random = TumorModel(**examples.TRIAL), np.random.default_rng(rng)
+    model, random = TumorModel(**examples.MODEL), np.random.default_rng(rng)
     state, total = model.start(patients, random), np.zeros(patients)
     for month in range(months):
         state, reward = model.step(state, choose(state, random), random)
@@ -166,6 +166,6 @@ draw(outcomes)  # Distributions of discounted reward under each rule
 # %% [markdown]
 # A dose costs 1 when it is given and pays over years. Looking one month ahead therefore means never to treat.
 #
-# The values here are over 30 months, as long as the trial; the posterior's are for ever, and far too large. Simulated
-# for 300 months, the policy earns about 10 if one waits wherever the trial has never been, and -13 if a coin decides
-# there. Nobody was watched that long, and what the cells leave out adds up. Believe a model for as long as you watched.
+# The values here are over 30 months, as long as the trial; the posterior's are for ever, and far too large: simulated
+# for 300 months, the policy earns about 12. Nobody was watched that long, and what the cells leave out adds up. Believe
+# a model for as long as you have watched.

@@ -62,7 +62,7 @@ def test_in_the_bundled_trial_it_pays_to_plan_ahead():
     ]
 
     def earned(treat):
-        model, random = TumorModel(**examples.TRIAL), np.random.default_rng(1)
+        model, random = TumorModel(**examples.MODEL), np.random.default_rng(1)
         state, total = model.start(100, random), 0.0
         for month in range(150):
             state, reward = model.step(state, treat(state, random), random)

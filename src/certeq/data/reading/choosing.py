@@ -1,10 +1,12 @@
-"""Cells that the rows can carry: how finely to cut each column, chosen by what predicts best out of sample.
+"""Cells that the rows can carry: which columns to use, chosen by what predicts best out of sample, and how finely.
 
-What is predicted is the same for every cut, so that cuts can be compared: the reward, whether the episode ends, and
-the ranks that the columns have in the next row, each as far as the column itself tells something about rewards. Rows of
-other episodes predict, by the mean of their cell and action, held toward the mean of the action. One column after
-another is cut more finely as long as that predicts better by more than its own standard error, and as long as there are
-enough rows for each pair of a cell and an action. A column that is never cut is not used.
+What is predicted is the same for every choice, so that choices can be compared: the reward, whether the episode ends,
+and the ranks that the columns have in the next row, each as far as the column itself tells something about rewards.
+Rows of other episodes predict, by the mean of their cell and action, held toward the mean of the action. One column
+after another joins, cut in two, as long as that predicts better by more than its own standard error. Those that joined
+are then cut evenly, one after the other a little more finely, as long as there are enough rows for each pair of a cell
+and an action. To spend the rows on the column that predicts the next month best, and none on one that matters in the
+long run, makes states that forget: the plan then believes in gains that come again and again, and are there only once.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from certeq.data.recipes.columns import Column, compact
 from certeq.data.recipes.fitting import quantile_edges
 
 LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)  # cells of a column that are tried
-ROWS_PER_PAIR = 5  # rows that a pair of a cell and an action has at least, on average over those that occur
+ROWS_PER_PAIR = 7  # rows that a pair of a cell and an action has at least, on average over those that occur
 FOLDS = 5  # parts that the episodes are dealt into
 HELD = 3.0  # rows that the mean of the action counts for in each cell
 ALONE = 8  # cells of a column, when it is asked by itself what it tells
@@ -32,10 +34,9 @@ MOST = 20_000  # rows that choose; of more, some episodes
 
 
 class Step(NamedTuple):
-    """A column was cut more finely."""
+    """A column joined."""
 
     column: str
-    cells: int  # of this column, from now on
     states: int  # that occur
     explained: float  # share of what is predicted that is explained out of sample
     error: float  # standard error of what this step added to it
@@ -67,15 +68,17 @@ class Chosen:
         """The choice in words, step by step."""
         if not self.steps:
             return ["However the numbers are cut, rewards and next states are predicted no better: none is used."]
-        parts = [
-            f"{step.column} {'used' if step.column in self.labels else step.cells} → {step.explained:.1%} in "
-            f"{step.states:,} states"
-            for step in self.steps
-        ]
+        parts = [f"{step.column} {step.explained:.1%}" for step in self.steps]
         told = [
-            "How finely to cut was chosen by what predicts rewards and next values best out of sample; explained, step "
-            f"by step: {'; '.join(parts)}. Say bins= (--bins) to cut otherwise."
+            "Columns are part of the state as far as they predict rewards and next values better out of sample. "
+            f"Explained, each cut in two: {', with '.join(parts)}."
         ]
+        cut = ", ".join(f"{name} {cells}" for name, cells in self.cells.items() if name in self.ways)
+        if cut:
+            told.append(
+                f"They are cut as finely as {ROWS_PER_PAIR} rows for each pair of a state and an action allow: {cut}. "
+                "Say bins= (--bins) to cut otherwise."
+            )
         if self.unused:
             told.append(f"Not used, since nothing is predicted better with them: {', '.join(self.unused)}.")
         return told
@@ -104,33 +107,43 @@ def choose_cells(
     acts = np.unique(action[part], return_inverse=True)[1]
     episode = np.unique(dealt[part], return_inverse=True)[1]
     targets = _targets(cuts, acts, episode, reward[part], then == ENDED)
-    cells, steps = _climb(cuts, np.unique(fixed[now], return_inverse=True)[1], _Judge(acts, episode, *targets))
+    judge = _Judge(acts, episode, *targets)
+    cells, steps = _choose(cuts, np.unique(fixed[now], return_inverse=True)[1], judge)
     return Chosen(cells, steps, len(now), frozenset(labels), len(free) == len(links.states))
 
 
-def _climb(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge) -> tuple[dict[str, int], tuple[Step, ...]]:
-    """Cut one column after another more finely, always the one that predicts best, as long as it pays."""
-    cells = dict.fromkeys(cuts, 1)
-    errors, steps = judge.errors(fixed), list[Step]()
+def _choose(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge) -> tuple[dict[str, int], tuple[Step, ...]]:
+    """Let columns join, always the one that predicts best, as long as it pays; then cut them evenly."""
+    cells, steps, state, errors = dict[str, int](), list[Step](), fixed, judge.errors(fixed)
     while True:
-        best: tuple[Floats, str, int, int] | None = None
-        for name, cut in cuts.items():
-            rest = _join([fixed, *(cuts[other].now[size] for other, size in cells.items() if other != name)])
-            for size in [size for size in cut.now if size > cells[name]]:
-                state = _join([rest, cut.now[size]])
-                if not judge.carries(state):
-                    break
-                after = judge.errors(state)
-                if best is None or after.mean() < best[0].mean():
-                    best = (after, name, size, int(state.max()) + 1)
+        best: tuple[float, float, str, Integers, Floats] | None = None
+        for name in [name for name in cuts if name not in cells and _finer(cuts[name], 1)]:
+            joined = _join([state, cuts[name].now[_finer(cuts[name], 1)]])
+            if judge.carries(joined):
+                after = judge.errors(joined)
+                gain, error = judge.compare(errors, after)
+                if gain > error and (best is None or gain > best[0]):
+                    best = (gain, error, name, joined, after)
         if best is None:
             break
-        gain, error = judge.compare(errors, best[0])
-        if gain <= error:
-            break
-        errors, name, cells[name], states = best[0], best[1], best[2], best[3]
-        steps.append(Step(name, cells[name], states, float(1 - errors.mean()), error))
-    return cells, tuple(steps)
+        _, error, name, state, errors = best
+        cells[name] = _finer(cuts[name], 1)
+        steps.append(Step(name, int(state.max()) + 1, float(1 - errors.mean()), error))
+    going = [name for name in cells if _finer(cuts[name], cells[name])]
+    while going:  # the most telling one first
+        for name in list(going):
+            tried = cells | {name: _finer(cuts[name], cells[name])}
+            finer = _join([fixed, *(cuts[each].now[size] for each, size in tried.items())])
+            if judge.carries(finer):
+                cells = tried
+            if cells != tried or not _finer(cuts[name], cells[name]):
+                going.remove(name)
+    return dict.fromkeys(cuts, 1) | cells, tuple(steps)
+
+
+def _finer(cut: Cuts, cells: int) -> int:
+    """The next step of a column's ladder; 0 where there is none."""
+    return min((size for size in cut.now if size > cells), default=0)
 
 
 class _Judge(NamedTuple):

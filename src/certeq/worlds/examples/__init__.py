@@ -1,17 +1,17 @@
 """Data to try things on: files that come with the package, and how each was made.
 
 ``tumor_trial.csv`` is a trial of 50 patients over 30 months, simulated with ``certeq.worlds.tumor_model`` under the
-settings ``TRIAL``. Each row is a decision: ``patient``, ``month``, the raw continuous measurements
-``drug_concentration``, ``proliferative_mm``, ``quiescent_mm``, ``damaged_mm``, then ``treatment`` ("none" or "TMZ",
-by the toss of a coin) and ``reward``. What came of it is in the patient's next row; of the last row of each patient the
-outcome is not recorded.
+settings ``MODEL``. Each row is a decision: ``patient``, ``month``, the raw continuous measurements
+``drug_concentration``, ``proliferative_mm``, ``quiescent_mm``, ``damaged_mm``, then ``treatment`` ("TMZ" by chance in
+one month of four, else "none") and ``reward``. What came of it is in the patient's next row; of the last row of each
+patient the outcome is not recorded.
 
 The settings are not those of the paper's table (``certeq.worlds.tumor``), whose printed step lets treated tissue vanish
 within the month, so that looking a month ahead is nearly enough. Here the tissues follow the differential equations, a
 dose costs 1 when it is given, as the paper prints it, and a month's noise is 5 %, not 25 %. A dose then pays only over
-years: whoever looks one month ahead never treats anyone. Discounted by .99 a month and simulated for 300 months, that
-earns -26, treating by the toss of a coin -18, treating every month -67, and treating only where little drug is left
-(below .2) and the living tumor is larger than 2 mm about 14.
+years: whoever looks one month ahead never treats anyone. Discounted by .99 a month and simulated for 30 / 300 months,
+that earns -3 / -26, treating by chance as in the trial 8 / 5, treating every month -6 / -64, and treating only where
+little drug is left (below .2) and the living tumor is larger than 2 mm about 11 / 14.
 
 ``python -m certeq.worlds.examples`` makes the files anew; with a directory, it makes them there.
 """
@@ -27,7 +27,7 @@ from certeq.base.arrays import Floats
 from certeq.base.errors import unknown
 
 SEED = 2023
-TRIAL: dict[str, Any] = {"integrator": "exact", "process_noise": 0.05, "penalty_on": "dose", "dose_penalty": 1.0}
+MODEL: dict[str, Any] = {"integrator": "exact", "process_noise": 0.05, "penalty_on": "dose", "dose_penalty": 1.0}
 
 
 def path(name: str = "tumor_trial.csv") -> Path:
@@ -49,7 +49,7 @@ def tumor_trial() -> str:
     """Simulate the text of ``tumor_trial.csv``."""
     from certeq.worlds.tumor_model import trial  # looking for a file needs no simulator
 
-    rows = trial(rng=SEED, **TRIAL)
+    rows = trial(treatment_probability=0.25, rng=SEED, **MODEL)
     columns = {
         "patient": rows["patient"],
         "month": rows["month"],
