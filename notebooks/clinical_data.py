@@ -4,8 +4,8 @@
 # # A clinical data set, end to end
 #
 # A trial followed 50 patients with a slow-growing brain tumor for 30 months. Each month, chance decided who got the
-# drug TMZ, one in four. The question: in which states should it be given? The data are simulated, with a published model of tumor
-# growth. That has one advantage: at the end we can treat new patients by the policy, and see.
+# drug TMZ, one in four. The question: in which states should it be given? The data are simulated, with a published
+# model of tumor growth. That has one advantage: at the end we can treat new patients by the policy, and see.
 
 # %%
 import numpy as np

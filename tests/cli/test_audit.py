@@ -19,7 +19,7 @@ def test_without_data_the_bundled_trial_is_audited(certeq):
     assert done.out.startswith("The bundled example")
     told = " ".join(done.out.split())
     most = learn(read(examples.path())).policy.visits.max()
-    assert f"{most} visits) as if {most / 10:.1f} uniform transitions had been added to it" in told
+    assert f"{most} visits) as if {most / 10:g} uniform transitions had been added to it" in told
     assert f"1 visit) as if 0.1: {most} times as many" in told
     assert told.endswith("Written: certeq-out/audit.json")
 

@@ -144,7 +144,8 @@ def labeled(names, n=1200, seed=3):
 
 
 def chosen(rows):
-    return [line for line in read(rows).notes if "Columns are part" in line or "cut as finely" in line or "Not used" in line]
+    words = ("Columns are part", "cut as finely", "Not used")
+    return [line for line in read(rows).notes if any(each in line for each in words)]
 
 
 @pytest.mark.parametrize("seed", range(4))
