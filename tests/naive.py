@@ -16,7 +16,7 @@ Conventions
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -917,14 +917,19 @@ VECTORS: dict[str, Any] = {
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def made_from(places: Any, axes: Sequence[str], here: int, source: int, outcome: int) -> int:
+def made_from(
+    places: Any, axes: Sequence[str], here: int, source: int, outcome: int, walls: Collection[tuple[int, int, int]] = ()
+) -> int:
     """Where the move from ``source`` to ``outcome`` leads when it is made from ``here``.
 
     ``places`` holds a tuple for each state, or None for a state without a place. An outcome without one is the same
-    from everywhere. A move is held at the ends of a line, and where no state has the place it leads to, one stays.
+    from everywhere. A move is held at the ends of a line; where no state has the place it leads to, or where it would
+    cross a wall, one stays.
     """
     if outcome >= len(places) or places[outcome] is None:
         return outcome
+    if any(border in walls for border in borders_crossed(places, axes, here, source, outcome)):
+        return here
     landed = []
     for k, axis in enumerate(axes):
         taken = [place[k] for place in places if place is not None]
@@ -938,6 +943,69 @@ def made_from(places: Any, axes: Sequence[str], here: int, source: int, outcome:
             landed.append(min(max(now + then - was, low), high))
     found = [s for s, place in enumerate(places) if place == tuple(landed)]
     return found[0] if found else here
+
+
+def borders_crossed(
+    places: Any, axes: Sequence[str], here: int, source: int, outcome: int
+) -> list[tuple[int, int, int]]:
+    """Borders (state in front, axis, direction) that a move crosses when it is made from ``here``, axis by axis."""
+    crossed = []
+    if outcome >= len(places) or places[outcome] is None or places[here] is None:
+        return []
+    for k, axis in enumerate(axes):
+        if axis == "label":
+            continue
+        taken = [place[k] for place in places if place is not None]
+        low, size = min(taken), max(taken) - min(taken) + 1
+        apart = places[outcome][k] - places[source][k]
+        if axis == "ring":
+            apart = min((apart % size, apart % size - size), key=lambda x: (abs(x), -x))
+        direction = 1 if apart > 0 else -1
+        place = list(places[here])
+        for _ in range(abs(apart)):
+            at = places.index(tuple(place))
+            place[k] += direction
+            if axis == "ring":
+                place[k] = low + (place[k] - low) % size
+            if tuple(place) not in places:
+                break
+            crossed.append((at, k, direction))
+    return crossed
+
+
+def walls(table: Array, places: Any, axes: Sequence[str]) -> set[tuple[int, int, int]]:
+    """Borders that hardly any row crosses though the usual moves of the actions would.
+
+    A border that X moves would cross and O do has evidence .98 X + O log .02. It must be positive; and more than 10,
+    with what speaks for it seen from the other side and for its pieces on its sides, or one of these is closed.
+    """
+    S, A, N = table.shape
+    evidence: dict[tuple[int, int, int], float] = {}
+    placed = [s for s in range(S) if places[s] is not None]
+    for s, a, n in itertools.product(placed, range(A), range(N)):
+        for border in borders_crossed(places, axes, s, s, n):
+            evidence[border] = evidence.get(border, 0.0) + float(table[s, a, n]) * math.log(0.02)
+        moved = table[placed, a].sum()
+        for source in placed:
+            for border in borders_crossed(places, axes, s, source, n):
+                would = table[s, a].sum() * table[source, a, n] / moved if moved else 0.0
+                evidence[border] = evidence.get(border, 0.0) + 0.98 * would
+    positive = {border: amount for border, amount in evidence.items() if amount > 0}
+    beside = {
+        (s, k, direction): [(o, k, direction) for o in placed if steps_apart(places, axes, s, o) == 1
+                            and places[o][k] == places[s][k]]
+        for s, k, direction in positive
+    }  # fmt: skip
+    found: set[tuple[int, int, int]] = set()
+    for s, k, direction in positive:
+        opposite = [(o, j, way) for o, j, way in positive if (j, way) == (k, -direction)
+                    and borders_crossed(places, axes, o, o, s) == [(o, k, way)]]  # fmt: skip
+        pieces = [(s, k, direction), *beside[s, k, direction], *opposite]
+        if sum(positive.get(border, 0.0) for border in pieces) > 10:
+            found.add((s, k, direction))
+    while more := {border for border in positive if found & set(beside[border])} - found:
+        found |= more
+    return found
 
 
 def steps_apart(places: Any, axes: Sequence[str], one: int, other: int) -> float:
@@ -980,12 +1048,13 @@ def borrowed_rows(table: Array, places: Any, axes: Sequence[str], s: int, a: int
     if left_out:
         counts[s, a] = 0.0
     uniform = np.full(N, 1 / N)
+    closed = set() if places is None else walls(table, places, axes)
 
     def look(pairs: list[tuple[int, int]], base: Array, moving: bool = False, k: float = 1) -> Array:
         field = np.zeros(N)
         for source, b in pairs:
             for n in range(N):
-                field[made_from(places, axes, s, source, n) if moving else n] += counts[source, b, n]
+                field[made_from(places, axes, s, source, n, closed) if moving else n] += counts[source, b, n]
         return (field + k * base) / (field.sum() + k)
 
     everything = [(source, b) for source in range(S) for b in range(A)]

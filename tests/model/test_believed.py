@@ -82,6 +82,42 @@ def test_shares_and_rows_are_those_of_the_literal_twin(name, ended, scale):
     np.testing.assert_allclose(found.rows.dense(), rows[..., : len(table)], atol=1e-12)
 
 
+def walled(each, wide=6, high=4):
+    """Counts of steps north, south, east and west on a plane; a wall east of column 2 leaves its last row open."""
+    places = [(x, y) for x in range(wide) for y in range(high)]
+    table = np.zeros((len(places), 4, len(places)), dtype=int)
+    for s, (x, y) in enumerate(places):
+        for a, (dx, dy) in enumerate([(0, 1), (0, -1), (1, 0), (-1, 0)]):
+            there = min(max(x + dx, 0), wide - 1), min(max(y + dy, 0), high - 1)
+            blocked = y < high - 1 and {x, there[0]} == {2, 3}
+            table[s, a, s if blocked else places.index(there)] = each
+    return table, places
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_wall_is_found_and_no_move_is_carried_through(sparse):
+    from certeq.model.believed import _prepare
+
+    table, places_ = walled(6)
+    dense = Counts(table, positions=np.array(places_))
+    counts = as_sparse(dense) if sparse else dense
+    closed = _prepare(counts, None).grid.closed[0]  # (S, 4)
+    found = {(int(s), int(side) // 2, 2 * (int(side) % 2) - 1) for s, side in np.argwhere(closed)}
+    expected = {(s, 0, 1) for s, (x, y) in enumerate(places_) if x == 2 and y < 3}
+    expected |= {(s, 0, -1) for s, (x, y) in enumerate(places_) if x == 3 and y < 3}
+    assert found == expected == naive.walls(table, places_, ("line", "line"))
+    target = borrow(counts)
+    rows, east = target.rows.dense(), np.array([x > 2 for x, _ in places_])
+    moves = target.share[2, target.names.index("moves") : target.names.index("near")].sum()
+    for s, (x, y) in enumerate(places_):
+        if x == 2:
+            assert rows[s, 2, east].sum() > 0.7 if y == 3 else rows[s, 2, east].sum() < 0.01
+    assert moves > 0.5
+    judged = np.array([[list(naive.borrowed_rows(table, places_, ("line", "line"), s, a, True).values())
+                        for a in range(4)] for s in range(len(table))])  # fmt: skip
+    np.testing.assert_allclose(target.share, naive.target_shares(table, judged), rtol=1e-9)
+
+
 @each_lattice
 @pytest.mark.parametrize("ended", [False, True])
 def test_sparse_counts_borrow_what_dense_ones_borrow(name, ended):

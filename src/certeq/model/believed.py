@@ -11,7 +11,7 @@ from certeq.base import threads as pool
 from certeq.base.arrays import Floats, Integers
 from certeq.data.counts import Counts
 from certeq.data.positions import Positions
-from certeq.model import borrowing, lending, mixing, targets
+from certeq.model import borrowing, lending, mixing, targets, walls
 from certeq.model.borrowing import NAMES, PLACED, Moves, Totals
 from certeq.model.evidence import chances
 from certeq.model.kernel import Kernel, Mixture, Operator, Rows
@@ -81,7 +81,12 @@ def _prepare(counts: Counts, threads: int | None) -> _Ready:
         np.zeros((D, A, N)), np.zeros((D, A)), np.zeros((D, A)), first, np.empty(most, np.int32), np.empty(most)
     )
     pool.run(borrowing.add_up, D, table, grid, moves, room, totals, grain=64, threads=threads)
-    return _Ready(table, grid, moves, totals, np.ascontiguousarray(counts.visits.reshape(D, S, A)))
+    visits = np.ascontiguousarray(counts.visits.reshape(D, S, A))
+    closed = np.zeros((D, S, 2 * len(grid.size)), dtype=bool)
+    if counts.positions is not None:
+        pool.run(walls.close, D, table, grid, moves, totals, visits, closed, grain=64, threads=threads)
+    grid = grid._replace(closed=closed, walled=closed.any(axis=(1, 2)))
+    return _Ready(table, grid, moves, totals, visits)
 
 
 def _moves(positions: Positions | None, table: NonZeros, grid: Lattice) -> Moves:
@@ -89,7 +94,8 @@ def _moves(positions: Positions | None, table: NonZeros, grid: Lattice) -> Moves
     S, N = table.states, table.outcomes
     if positions is None:
         nobody = np.zeros(1, dtype=np.int64)
-        return Moves(np.zeros(len(table.count), dtype=np.int32), nobody, nobody, np.zeros((S, 1), dtype=np.int32))
+        nowhere = np.zeros((S, 1), dtype=np.int32)
+        return Moves(np.zeros(len(table.count), dtype=np.int32), nobody, nobody, nowhere, nowhere[:1])
     if max(CHUNK, len(table.count)) >= S * N:
         state, outcome = np.indices((S, N), sparse=True)
         _, at, index = np.unique(move_keys(positions, state, outcome), return_index=True, return_inverse=True)
@@ -101,7 +107,7 @@ def _moves(positions: Positions | None, table: NonZeros, grid: Lattice) -> Moves
     if lands.shape[1]:
         for s in range(S):
             look_ahead(grid, s, source, outcome, lands[s])
-    return Moves(number, source, outcome, lands)
+    return Moves(number, source, outcome, lands, walls.shifts(positions, source, outcome))
 
 
 def _moves_seen(positions: Positions, table: NonZeros) -> tuple[Any, Integers, Integers]:

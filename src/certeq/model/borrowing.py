@@ -30,7 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.compiling import njit
-from certeq.model.lattice import look_ahead, neighbors
+from certeq.model.lattice import neighbors
+from certeq.model.walls import landings
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -59,6 +60,7 @@ class Moves(NamedTuple):
     source: Any  # (moves,) int64: an example of each: from here
     outcome: Any  # (moves,) int64: to there
     lands: Any  # (S, moves) int32: where each leads from each state; (S, 0) where that would be too large
+    shift: Any  # (moves, d) int32: how far each leads along each axis
 
 
 @_compile
@@ -121,7 +123,8 @@ def judge(
     S, A, N, J = table.states, table.actions, table.outcomes, share.shape[1]
     pointer, outcome, count, number = table.pointer, table.outcome, table.count, moves.number
     arrived, first, listed, often = totals.arrived[d], totals.first[d], totals.move, totals.often
-    here, around = np.empty(len(moves.source), dtype=np.int32), np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
+    room, around = np.empty(len(moves.source), dtype=np.int32), np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
+    here = room
     general, row, plain, q, fields = np.zeros(N), np.zeros(N), np.zeros(N), np.empty(J), np.zeros((5, 16))
     tried, moved, at = totals.tried[d].sum(), totals.moved[d].sum(), 0
     for s in range(low, high):
@@ -132,10 +135,7 @@ def judge(
         known = J > MOVES and grid.placed[s] and begin < end
         if known:
             found, close = neighbors(grid, s, around)
-            if moves.lands.shape[1]:
-                here = moves.lands[s]
-            else:
-                look_ahead(grid, s, moves.source, moves.outcome, here)
+            here = landings(grid, moves, d, s, room)
             for k in range(first[A], first[A + 1]):
                 general[here[listed[k]]] += often[k]
         for a in range(A):
@@ -151,7 +151,10 @@ def judge(
                     row[here[listed[k]]] += often[k]
                 for i in range(i0, i1):
                     fields[0, i - i0] = general[outcome[i]] - row[outcome[i]]
-                    fields[1, i - i0] = row[outcome[i]] - count[i]
+                for i in range(i0, i1):
+                    row[here[number[i]]] -= count[i]
+                for i in range(i0, i1):
+                    fields[1, i - i0] = row[outcome[i]]
                 for k in range(first[a], first[a + 1]):
                     row[here[listed[k]]] = 0.0
                 for ring in range(2):  # one step away, then two

@@ -36,6 +36,8 @@ class Lattice(NamedTuple):
     order: Any  # (S,) int32: their states
     offsets: Any  # (n, d) int32: to the neighbors, those one step away first
     near: int  # how many of them are one step away
+    closed: Any  # (D, S, 2d) bool: whether a wall stands before the next place back and forth on each axis, by data set
+    walled: Any  # (D,) bool: whether there is any
 
 
 def lattice(positions: Positions | None, n_states: int) -> Lattice:
@@ -57,8 +59,9 @@ def lattice(positions: Positions | None, n_states: int) -> Lattice:
     axis = np.array([("line", "ring", "label").index(word) for word in positions.axes], dtype=np.int64)
     offsets, near = _offsets(np.flatnonzero(axis != LABEL), d)
     return Lattice(
-        positions.places.astype(np.int32), positions.placed, size, axis, stride, table, keys, order, offsets, near
-    )
+        positions.places.astype(np.int32), positions.placed, size, axis, stride, table, keys, order, offsets, near,
+        np.zeros((0, n_states, 2 * d), dtype=bool), np.zeros(0, dtype=bool),
+    )  # fmt: skip
 
 
 def _offsets(along: Integers, d: int) -> tuple[Any, int]:

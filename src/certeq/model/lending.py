@@ -25,7 +25,8 @@ from certeq.model.borrowing import (
     UNIFORM,
     WIDER_MOVES,
 )
-from certeq.model.lattice import look_ahead, neighbors
+from certeq.model.lattice import neighbors
+from certeq.model.walls import landings
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -64,7 +65,8 @@ def lend(
     pointer, outcome, count, number = table.pointer, table.outcome, table.count, moves.number
     line = (d * S + s) * A
     J, own, worth = len(share), float(visits[d, s, a]), 0.0
-    uniform, by_action, mine, moves4 = share[UNIFORM] + (1.0 - STAYS) * share[STAY], share[ACTION], 0.0, 0.0
+    uniform, by_action = share[UNIFORM] + (1.0 - STAYS) * share[STAY], share[ACTION]
+    moved, mine, moves4 = 0.0, 0.0, 0.0  # the first two: weights of the pair's own rows, as moves and as they are
     if J > MOVES and not placed:
         uniform += share[MOVES] + share[ACTION_MOVES] + share[WIDER_MOVES] + share[NEAR_MOVES]
         by_action += share[NEAR]
@@ -80,7 +82,7 @@ def lend(
         moves3 = _looked_on(share[ACTION_MOVES] + LOCAL * moves2, totals.moved[d, a])
         moves4 = _looked_on(share[MOVES] + moves3, totals.moved[d].sum())
         rows1 = _looked_on(share[NEAR], between, LOCAL)
-        uniform, by_action, mine = uniform + moves4, by_action + LOCAL * rows1, moves1 + moves2 + rows1
+        uniform, by_action, moved, mine = uniform + moves4, by_action + LOCAL * rows1, moves1 + moves2, rows1
         for k in range(found):
             both = k < close and around[1, k] >= 0 and visits[d, around[1, k], a] > 0
             moving, staying = moves2 + (moves1 if k < close else 0.0), rows1 if both else 0.0
@@ -102,12 +104,14 @@ def lend(
     by_state = _looked_on(share[STATE], visits[d, s].sum())
     arrivals = _looked_on(share[ARRIVALS] + by_action + by_state, totals.tried[d].sum())
     for b in range(A):
-        weight = by_state + (mine if b == a else 0.0)
+        moving, staying = (moved, by_state + mine) if b == a else (0.0, by_state)
         for i in range(pointer[line + b], pointer[line + b + 1]):
+            to, n, c = here[number[i]], outcome[i], count[i]
             if written:
-                row[outcome[i]] += weight * count[i]
+                row[to] += moving * c
+                row[n] += staying * c
             else:
-                worth += weight * count[i] * values[outcome[i]]
+                worth += c * (moving * values[to] + staying * values[n])
     if written:
         row[s] += STAYS * share[STAY]
     else:
@@ -122,15 +126,12 @@ def write(
     """Write the mixed rows of all pairs of some data sets, ``out`` (D, S, A, N); ``share`` is (D, A, J)."""
     S, A, N = table.states, table.actions, table.outcomes
     values, general, around = np.zeros(N), np.zeros(N), np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
-    here = np.empty(len(moves.source), dtype=np.int32)
+    room = np.empty(len(moves.source), dtype=np.int32)
     for d in range(start, stop):
         arrived = totals.arrived[d].sum(axis=0)
         for s in range(S):
             found, close = neighbors(grid, s, around)
-            if moves.lands.shape[1]:
-                here = moves.lands[s]
-            else:
-                look_ahead(grid, s, moves.source, moves.outcome, here)
+            here = landings(grid, moves, d, s, room)
             general[:] = 0.0
             if grid.placed[s]:
                 for k in range(totals.first[d, A], totals.first[d, A + 1]):
@@ -165,12 +166,12 @@ def chances(
     """Chances of some outcomes of some pairs of one data set: ``out[i]`` of ``outcome[i]`` after the i-th pair."""
     N = table.outcomes
     values, row, around = np.zeros(N), np.zeros(1), np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
-    here = np.empty(len(moves.source), dtype=np.int32)
+    room = np.empty(len(moves.source), dtype=np.int32)
     arrived = totals.arrived[0].sum(axis=0)
     for i in range(start, stop):
         s, a, n = state[i], action[i], outcome[i]
         found, close = neighbors(grid, s, around)
-        look_ahead(grid, s, moves.source, moves.outcome, here)
+        here = landings(grid, moves, 0, s, room)
         values[n] = 1.0
         worth, mean, by_action, arrivals, uniform = lend(
             table, moves, totals, visits, 0, s, a, grid.placed[s], share[0, a], around, found, close, here, values,
@@ -199,10 +200,10 @@ def expect(
     """Expected values of the pairs of some states of one data set."""
     A = table.actions
     row, around = np.zeros(1), np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
-    here = np.empty(len(moves.source), dtype=np.int32)
+    room = np.empty(len(moves.source), dtype=np.int32)
     for s in range(start, stop):
         found, close = neighbors(grid, s, around)
-        look_ahead(grid, s, moves.source, moves.outcome, here)
+        here = landings(grid, moves, 0, s, room)
         general = _worth_of_moves(grid.placed[s], totals, here, values)
         for k in range(out.shape[1]):
             a = policy[s] if len(policy) else k
