@@ -2,29 +2,31 @@
 
 import numpy as np
 import polars as pl
+import pytest
 
+from certeq import Batch
 from certeq.experiments.figures import numeric
 from certeq.experiments.verdict import FAILS, HOLDS
+from certeq.model.rewards import estimate
 
 
 def test_every_cell_is_worked_on_alike_and_no_method_is_left_out():
     listed = numeric.cells({"data_sets": 2, "chunk": 2, "points": 5})
-    assert len({cell["panel"] for cell in listed}) == len(listed) == 3 * 2 * 2 * 4
+    assert len({cell["panel"] for cell in listed}) == len(listed) == 3 * 2 * 3 * 4
     cell = next(each for each in listed if each["rewards"] == numeric.ESTIMATED and each["world"] == "dose")
     found, again = (numeric.work(cell, np.random.default_rng(1)) for _ in range(2))
     assert set(found["method"]) == set(numeric.METHODS)
     np.testing.assert_array_equal(found["loss"], again["loss"])
 
 
-def test_mean_rewards_are_those_of_the_pair_its_state_or_all():
-    log = numeric.numeric_log("dose", 2, 6, cells=3, data_sets=2, rng=3)
-    found = numeric.mean_rewards(log, numeric.tally(log))
-    for d, s, a in np.ndindex(found.shape):
+@pytest.mark.parametrize("pool", ["none", "auto"])
+def test_rewards_are_estimated_data_set_by_data_set_as_learn_does(pool):
+    log = numeric.numeric_log("dose", 3, 30, cells=3, data_sets=2, rng=3)
+    found = numeric.estimated(log, 2, pool)
+    for d in range(2):
         of = log.data_set == d
-        by_state = of & (log.state == s)
-        pair = by_state & (log.action == a)
-        part = pair if pair.any() else by_state if by_state.any() else of
-        assert np.isclose(found[d, s, a], log.reward[part].mean())
+        one = Batch(log.state[of], log.action[of], log.next_state[of], 9, 3, reward=log.reward[of])
+        np.testing.assert_allclose(found[d], estimate(one, pool=pool, positions=log.positions).mean, rtol=1e-12)
 
 
 def made_up(ours):
@@ -45,5 +47,5 @@ def test_verdicts_follow_the_table_and_the_picture_shows_it():
     assert {verdict.outcome for verdict in numeric.holds(good)} == {HOLDS}
     bad = numeric.holds(made_up(lambda episodes: 1 + episodes))
     assert {verdict.outcome for verdict in bad} == {FAILS}
-    assert "worse in 36 of 36 steps" in bad[-1].measured
-    assert len(numeric.draw(good).axes) == 12
+    assert "worse in 54 of 54 steps" in bad[-1].measured
+    assert len(numeric.draw(good).axes) == 18

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,13 @@ import numpy as np
 from certeq.base.arrays import Floats, Rng, generator
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts, tally
+from certeq.data.sums import Sums, add_up
 from certeq.experiments.figures.study import best_global
 from certeq.experiments.procedure import STRENGTHS, even, method, policies
 from certeq.experiments.statistics import Interval, bands, difference, hindsight, ratio
 from certeq.experiments.sweeps import losses_of, panels_of
 from certeq.experiments.verdict import FAILS, HOLDS, Verdict, exactly
+from certeq.model.rewards import means
 from certeq.planners import solve
 from certeq.worlds.numeric import SIMULATORS, numeric_log, numeric_table, numeric_value
 
@@ -33,16 +36,19 @@ NOTES = (
     "Not a figure of the paper. Three simulators of points in a square (a harbor with a wall, a machine that wears, a "
     "drug with tolerance); logs are episodes of 20 random actions from anywhere, cut into cells; a policy is valued "
     "in the simulator, not in a table. A loss is what it earns less than the best policy on 24 × 24 cells, which was "
-    "made from a large simulation. Rewards are those of the cell, known; or means of the pair's own rows, a pair "
-    "without rows having the mean of its state, or of all. Mean rewards that are known say a lot about pairs that "
-    "were never tried, and a shortsighted plan makes the most of that."
+    "made from a large simulation. Rewards are those of the cell, known; or estimated as `learn` does, borrowing from "
+    "states and neighbors; or raw means of the pair's own rows, a pair without rows having the mean of its state, or "
+    "of all. Mean rewards that are known say a lot about pairs that were never tried, and a shortsighted plan makes "
+    "the most of that."
 )
 ALT = "Loss against rows in each world and number of cells, by method, with 95 % bands."
 LENGTH, STEPS = 20, 100
 EPISODES = (5, 20, 80, 320)
 CELLS = (6, 12)
 FINE = 24  # cells to a side of the table by which the best policy is found
-KNOWN, ESTIMATED = "known rewards", "estimated rewards"
+KNOWN, ESTIMATED, RAW = "known rewards", "estimated rewards", "raw mean rewards"
+POOLS = {ESTIMATED: "auto", RAW: "none"}
+REWARDS = (KNOWN, *POOLS)
 OURS = "learned target"
 METHODS = {
     "discount": method("discount"),
@@ -74,7 +80,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for world in SIMULATORS
         for side in CELLS
-        for rewards in (KNOWN, ESTIMATED)
+        for rewards in REWARDS
         for episodes in EPISODES
         for first in range(0, total, chunk)
     ]
@@ -88,7 +94,7 @@ def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
     seed = int(random.integers(2**32))
     counts = tally(log)
     spread = Counts(counts.transitions[:, None], positions=counts.positions)
-    reward = None if cell["rewards"] == KNOWN else mean_rewards(log, counts)
+    reward = None if cell["rewards"] == KNOWN else estimated(log, D, POOLS[cell["rewards"]])
     how: dict[str, Any] = {"points": cell["points"], "steps": STEPS, "rng": seed}
     best = float(numeric_value(world, best_policy(world), **how))
     columns: dict[str, list[Any]] = {"data_set": [], "method": [], "strength": [], "loss": []}
@@ -111,20 +117,12 @@ def best_policy(world: str) -> Floats:
     return even(solve(table.transition, table.reward, table.discount).tied)
 
 
-def mean_rewards(log: Batch, counts: Counts) -> Floats:
-    """Mean reward of each pair's rows, ``(data sets, S, A)``; without rows that of its state, or of all."""
-    visits, S, A = counts.visits.astype(np.float64), counts.n_states, counts.n_actions
-    assert log.data_set is not None
-    pair = (log.data_set * S + log.state) * A + log.action
-    total = np.bincount(pair, log.reward, minlength=visits.size).reshape(visits.shape)
-
-    def mean(axes: tuple[int, ...]) -> Floats:
-        rows = visits.sum(axis=axes, keepdims=True)
-        return np.asarray(np.where(rows > 0, total.sum(axis=axes, keepdims=True) / np.maximum(rows, 1), np.nan))
-
-    by_state = mean((-1,))
-    fallback = np.where(np.isnan(by_state), mean((-2, -1)), by_state)
-    return np.asarray(np.where(visits > 0, total / np.maximum(visits, 1), fallback))
+def estimated(log: Batch, data_sets: int, pool: str) -> Floats:
+    """Rewards as the rows of each data set tell them, ``(data sets, S, A)``."""
+    rows = replace(log, data_set=None, n_data_sets=None)
+    which = np.asarray(log.data_set)
+    apart = [add_up(rows, times=(which == d).astype(np.int64)) for d in range(data_sets)]
+    return means(Sums.stack(apart), pool, log.positions)
 
 
 def ratios(table: pl.DataFrame) -> dict[str, dict[str, Interval]]:
@@ -147,7 +145,7 @@ def _losses(table: pl.DataFrame) -> dict[str, dict[str, Floats]]:
 def holds(table: pl.DataFrame) -> list[Verdict]:
     """Judge the claim for known and for estimated rewards, and the trend in the amount of data."""
     found, verdicts = ratios(table), []
-    for rewards in (KNOWN, ESTIMATED):
+    for rewards in REWARDS:
         mine = {panel: each for panel, each in found.items() if rewards in panel}
         middle = {name: _middle([each[name].mean for each in mine.values()]) for name in (OURS, "evidence")}
         verdicts.append(
@@ -180,7 +178,7 @@ def _trend(table: pl.DataFrame) -> Verdict:
     losses, worse, steps = _losses(table), [], 0
     for world in SIMULATORS:
         for side in CELLS:
-            for rewards in (KNOWN, ESTIMATED):
+            for rewards in REWARDS:
                 names = [f"{world}, {side} × {side} cells, {rewards}, {e * LENGTH:,} rows" for e in EPISODES]
                 for few, many in pairwise(names):
                     steps += 1
@@ -200,9 +198,9 @@ def draw(table: pl.DataFrame) -> Figure:
     losses = _losses(table)
     figure: Figure
     with style.style():
-        figure, axes = style.canvas(4, 3, width=7.2, height=1.6)
+        figure, axes = style.canvas(6, 3, width=7.2, height=1.6)
         rows = np.array(EPISODES) * LENGTH
-        pictures = [(world, side, rewards) for world in SIMULATORS for rewards in (KNOWN, ESTIMATED) for side in CELLS]
+        pictures = [(world, side, rewards) for world in SIMULATORS for rewards in REWARDS for side in CELLS]
         for axis, (world, side, rewards) in zip(axes.ravel(), pictures, strict=True):
             for index, name in enumerate(METHODS):
                 panels = [f"{world}, {side} × {side} cells, {rewards}, {e:,} rows" for e in rows]
