@@ -15,7 +15,7 @@ def test_every_cell_is_worked_on_alike_and_no_method_is_left_out():
     assert len({cell["panel"] for cell in listed}) == len(listed) == 3 * 2 * 3 * 4
     cell = next(each for each in listed if each["rewards"] == numeric.ESTIMATED and each["world"] == "dose")
     found, again = (numeric.work(cell, np.random.default_rng(1)) for _ in range(2))
-    assert set(found["method"]) == set(numeric.METHODS)
+    assert set(found["method"]) == {*numeric.METHODS, numeric.FLOOR}
     np.testing.assert_array_equal(found["loss"], again["loss"])
 
 
@@ -33,7 +33,7 @@ def made_up(ours):
     """Losses by which the learned target has a ratio of its own in every cell, and improves with data or does not."""
     rows = []
     for cell in numeric.cells({"data_sets": 3, "chunk": 3, "points": 1}):
-        for name in numeric.METHODS:
+        for name in (*numeric.METHODS, numeric.FLOOR):
             strengths = [0.0, 0.5] if name in ("discount", "uniform prior") else [float("nan")]
             for d in range(3):
                 for strength in strengths:

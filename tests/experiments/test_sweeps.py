@@ -132,3 +132,19 @@ def test_a_picture_has_a_panel_for_each_and_a_line_for_every_method():
     for axis in shown:
         assert len(axis.lines) == 2
         assert len(axis.collections) + len(axis.patches) >= 2  # the bands
+
+
+def test_a_trend_compares_neighbors_in_the_amount_of_data_and_no_others():
+    noise = 0.1 * np.sin(np.arange(50.0))
+    levels = {
+        "Loop, 1 trajectory": 3.0,
+        "Loop, 3 trajectories": 1.0,
+        "Loop, 15 trajectories": 2.0,
+        "Loop, 3 skewed trajectories": 9.0,
+        "tumor, 512 tuples": 1.0,
+        "tumor, 2,560 tuples": 0.5,
+    }
+    found = sweeps.judge_trend("more data help", {panel: level + noise for panel, level in levels.items()})
+    assert found.outcome == FAILS
+    assert found.measured == "worse in 1 of 3 steps: Loop, 15 trajectories"
+    assert sweeps.judge_trend("more data help", {}).outcome == OPEN

@@ -5,8 +5,10 @@ A panel is an environment with settings and a data regime. Its data sets are dra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DASHES = ("--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+AMOUNT = re.compile(r"([\d,]+) (?:skewed )?(?:tuples|trajector|patients|rows)")  # of data, in the name of a panel
 CLOSE = 0.05  # "close to", "near": at most this much more, as a share of the smaller loss
 
 
@@ -131,6 +134,27 @@ def judge_best(claim: str, first: Floats, second: Floats, paper: str = "") -> Ve
 def judge_near(claim: str, first: Floats, second: Floats, close: float = CLOSE, paper: str = "") -> Verdict:
     """Judge "first is close to second or better": at most the share ``close`` of second's mean loss above it."""
     return below(claim, difference(first, second), "difference", margin=close * float(second.mean()), paper=paper)
+
+
+def judge_trend(claim: str, losses: Mapping[str, Floats]) -> Verdict:
+    """Judge whether more data ever make losses clearly larger: the interval of a difference lies above zero.
+
+    Panels whose names differ in the amount of data alone belong together; their data sets are independent.
+    """
+    families: dict[str, dict[int, str]] = {}
+    for panel in losses:
+        found = AMOUNT.search(panel)
+        if found:
+            family = f"{panel[: found.start(1)]}{panel[found.end(1) :]}".replace("trajectory", "trajectories")
+            families.setdefault(family, {})[int(found[1].replace(",", ""))] = panel
+    steps = [step for family in families.values() for step in pairwise(family[n] for n in sorted(family))]
+    worse = []
+    for few, many in steps:
+        n = min(len(losses[few]), len(losses[many]))
+        if difference(losses[many][:n], losses[few][:n]).low > 0:
+            worse.append(many)
+    said = f"worse in {len(worse)} of {len(steps)} steps" + (f": {'; '.join(worse)}" if worse else "")
+    return Verdict(claim, said, FAILS if worse else HOLDS if steps else OPEN)
 
 
 def draw_panels(table: pl.DataFrame, *, per_row: int = 3, scale: str = "linear") -> Figure:

@@ -152,12 +152,19 @@ def landings(grid: Any, moves: Any, d: int, s: int, room: Any) -> Any:
 @_compile
 def _hold_back(grid: Any, closed: Any, shift: Any, s: int, out: Any) -> None:
     """Let moves that would cross a wall stay at s."""
-    free = np.empty(closed.shape[1], dtype=np.int64)  # steps to the next wall
+    free = np.empty(closed.shape[1], dtype=np.int64)  # steps to the next wall, if a move could lead so far
     for side in range(len(free)):
-        at, steps = s, 0
-        while at >= 0 and not closed[at, side] and steps < grid.size[side // 2]:
-            at, steps = _next(grid, at, side), steps + 1
-        free[side] = steps if at >= 0 and closed[at, side] else grid.size[side // 2]
+        at, far = s, 0
+        for m in range(len(shift)):
+            far = max(far, shift[m, side // 2] if side % 2 else -shift[m, side // 2])
+        free[side] = far
+        for steps in range(far):
+            if closed[at, side]:
+                free[side] = steps
+                break
+            at = _next(grid, at, side)
+            if at < 0:
+                break
     for m in range(len(shift)):
         for k in range(shift.shape[1]):
             if shift[m, k] > free[2 * k + 1] or -shift[m, k] > free[2 * k]:

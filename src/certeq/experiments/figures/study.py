@@ -12,7 +12,7 @@ from certeq.base.arrays import Floats, Rng
 from certeq.experiments.figures.tumor import tumor_panel
 from certeq.experiments.procedure import method, run_cell
 from certeq.experiments.statistics import Interval, hindsight, ratio
-from certeq.experiments.sweeps import Panel, cells_of, losses_of, panels_of
+from certeq.experiments.sweeps import Panel, cells_of, judge_trend, losses_of, panels_of
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, Verdict, exactly
 from certeq.report import style
 from certeq.worlds import environment
@@ -143,12 +143,20 @@ def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
 def ratios(table: pl.DataFrame) -> dict[str, dict[str, Interval]]:
     """Ratio of each method to the best global method in hindsight, by cell; a method with a strength at its best."""
     found = {}
-    parts = table.partition_by("panel", "method", as_dict=True)  # once: there are millions of lines
-    for panel in panels_of(table):
-        losses = {name: hindsight(losses_of(parts[panel, name], panel, name)) for name in METHODS}
+    for panel, losses in losses_by_cell(table).items():
         best = best_global(losses)
         found[panel] = {name: ratio(lost, best) for name, lost in losses.items()}
     return found
+
+
+def losses_by_cell(table: pl.DataFrame) -> dict[str, dict[str, Floats]]:
+    """Losses of each method, at its best strength in hindsight, on the data sets of each cell."""
+    parts = table.partition_by("panel", "method", as_dict=True)  # once: there are millions of lines
+    methods = table["method"].unique(maintain_order=True).to_list()
+    return {
+        panel: {name: hindsight(losses_of(parts[panel, name], panel, name)) for name in methods}
+        for panel in panels_of(table)
+    }
 
 
 def best_global(losses: Mapping[str, Floats]) -> Floats:
@@ -185,6 +193,10 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
         ),
         _against_validation(found),
         _rival(PLAIN, found),
+        judge_trend(
+            "more data never make the advice of `learned_target` clearly worse",
+            {panel: each[OURS] for panel, each in losses_by_cell(table).items()},
+        ),
     ]
     return summary + list(cells.values())
 
