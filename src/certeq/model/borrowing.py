@@ -34,6 +34,7 @@ from certeq.model.lattice import neighbors
 from certeq.model.walls import landings
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile_into = njit(cache=True, nogil=True, error_model="numpy", inline="always")  # a call would count references
 
 NAMES = ("uniform", "arrivals", "action", "state", "stay")
 PLACED = ("moves", "action_moves", "wider_moves", "near_moves", "near")  # for states with positions
@@ -92,7 +93,7 @@ def add_up(start: int, stop: int, table: Any, grid: Any, moves: Any, room: Any, 
         out.first[d, A + 1] = at
 
 
-@_compile
+@_compile_into
 def _count_of(outcome: Any, count: Any, first: int, last: int, sought: int) -> float:
     """How often a pair was followed by an outcome; its outcomes are in order."""
     if last - first > 16:

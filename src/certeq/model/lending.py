@@ -29,6 +29,7 @@ from certeq.model.lattice import neighbors
 from certeq.model.walls import landings
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile_into = njit(cache=True, nogil=True, error_model="numpy", inline="always")  # a call would count references
 
 
 @_compile
@@ -37,7 +38,7 @@ def _looked_on(share: float, rows: float, prior: float = 1.0) -> float:
     return share / (rows + prior)
 
 
-@_compile
+@_compile_into
 def lend(
     table: Any,
     moves: Any,

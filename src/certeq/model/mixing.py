@@ -22,13 +22,14 @@ from certeq.base.compiling import njit
 from certeq.model.borrowing import judge
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile_into = njit(cache=True, nogil=True, error_model="numpy", inline="always")  # a call would count references
 PRIOR, PRIOR_UNIFORM = 0.3, 1.0  # draws that each candidate, and the uniform row, are credited with before any data
 FOLLOW = 5.0  # draws by which the shares of an action follow those of all
 ROUNDS = 10
 FEW = 16
 
 
-@_compile
+@_compile_into
 def harmonic(x: float, c: float) -> float:
     """1/x + 1/(x + 1) + ... + 1/(x + c - 1) for x > 0 and whole c."""
     total, j = 0.0, 0.0
@@ -45,7 +46,7 @@ def _digamma(x: float) -> float:
     return math.log(x) - 0.5 / x - r * (1.0 / 12.0 - r * (1.0 / 120.0 - r * (1.0 / 252.0 - r / 240.0)))
 
 
-@_compile
+@_compile_into
 def _mean(share: Any, a: int, q: Any, i: int) -> float:
     """Σ πⱼqⱼ in four sums, an order that is written out and quick; J is a multiple of four."""
     one, two, three, four = 0.0, 0.0, 0.0, 0.0

@@ -27,6 +27,7 @@ from certeq.data.positions import Positions
 from certeq.model.lattice import LABEL, RING, find, look_ahead
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile_into = njit(cache=True, nogil=True, error_model="numpy", inline="always")  # a call would count references
 LEAK = 0.02  # what gets through a wall, as a share of what would get through without
 SURE = 10.0  # evidence, in nats, from which a border is closed
 LOG_LEAK = math.log(LEAK)
@@ -67,16 +68,50 @@ def _next(grid: Any, s: int, side: int) -> int:
 
 
 @_compile
-def _cross(beyond: Any, shift: Any, s: int, amount: float, own: Any) -> None:
-    """Add an amount to all borders that a move from s crosses."""
-    for k in range(len(shift)):
-        side, at = 2 * k + (1 if shift[k] > 0 else 0), s
-        for _ in range(abs(shift[k])):
-            on = beyond[at, side]
-            if on < 0:
-                break
-            own[at, side] += amount
-            at = on
+def _would(d: int, moves: Any, totals: Any, out: Any) -> None:
+    """How many of all moves of each action lead more than so many steps to each side, ``out`` (A, 2d, steps)."""
+    shift = moves.shift
+    out[:] = 0.0
+    for a in range(out.shape[0]):
+        for i in range(totals.first[d, a], totals.first[d, a + 1]):
+            for k in range(shift.shape[1]):
+                far = shift[totals.move[i], k]
+                for step in range(abs(far)):
+                    out[a, 2 * k + (1 if far > 0 else 0), step] += totals.often[i]
+
+
+@_compile
+def _weigh(
+    d: int, table: Any, grid: Any, moves: Any, totals: Any, visits: Any, beyond: Any, would: Any, own: Any
+) -> None:
+    """Add up the evidence for a wall at each border."""
+    S, A, sides = table.states, table.actions, own.shape[1]
+    shift, number = moves.shift, moves.number
+    own[:] = 0.0
+    for s in range(S):
+        if not grid.placed[s]:
+            continue
+        line = (d * S + s) * A
+        for i in range(table.pointer[line], table.pointer[line + A]):  # what did cross
+            for k in range(sides // 2):
+                far, at = shift[number[i], k], s
+                side = 2 * k + (1 if far > 0 else 0)
+                for _ in range(abs(far)):
+                    if beyond[at, side] < 0:
+                        break
+                    own[at, side] += LOG_LEAK * table.count[i]
+                    at = beyond[at, side]
+        for side in range(sides):  # what would
+            at = s
+            for step in range(would.shape[2]):
+                expected = 0.0
+                for a in range(A):
+                    if visits[d, s, a] > 0:
+                        expected += visits[d, s, a] * would[a, side, step] / totals.moved[d, a]
+                if expected == 0.0 or beyond[at, side] < 0:
+                    break
+                own[at, side] += (1.0 - LEAK) * expected
+                at = beyond[at, side]
 
 
 @_compile
@@ -84,21 +119,13 @@ def close(start: int, stop: int, table: Any, grid: Any, moves: Any, totals: Any,
     """Find the walls of some data sets; ``out`` is (D, S, 2d)."""
     S, A, sides = table.states, table.actions, out.shape[2]
     beyond, own = np.empty((S, sides), dtype=np.int32), np.empty((S, sides), dtype=np.float32)
+    would = np.empty((A, sides, np.abs(moves.shift).max()))
     for s in range(S):
         for side in range(sides):
             beyond[s, side] = _next(grid, s, side) if grid.placed[s] else -1
     for d in range(start, stop):
-        own[:] = 0.0
-        for s in range(S):
-            for a in range(A):
-                line, tried = (d * S + s) * A + a, visits[d, s, a]
-                if tried == 0 or not grid.placed[s]:
-                    continue
-                for i in range(table.pointer[line], table.pointer[line + 1]):
-                    _cross(beyond, moves.shift[moves.number[i]], s, LOG_LEAK * table.count[i], own)
-                each = (1.0 - LEAK) * tried / totals.moved[d, a]
-                for i in range(totals.first[d, a], totals.first[d, a + 1]):
-                    _cross(beyond, moves.shift[totals.move[i]], s, each * totals.often[i], own)
+        _would(d, moves, totals, would)
+        _weigh(d, table, grid, moves, totals, visits, beyond, would, own)
         for s in range(S):
             for side in range(sides):
                 out[d, s, side] = _surely(beyond, own, s, side)
@@ -134,7 +161,7 @@ def _continue(beyond: Any, own: Any, closed: Any) -> None:
         back = not back
 
 
-@_compile
+@_compile_into
 def landings(grid: Any, moves: Any, d: int, s: int, room: Any) -> Any:
     """Where each move leads from s in data set d; ``room`` may be written to."""
     walled = grid.walled[d]
