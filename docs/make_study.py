@@ -18,7 +18,7 @@ from certeq.experiments.figures import numeric, study
 
 HERE = Path(__file__).parent
 SHOWN = ("ε* (posterior)", "none", "evidence", "oracle ε*", "learned target, no positions", "learned target")
-NUMBERS = ("none", "evidence", "learned target")
+NUMBERS = ("none", "evidence", "learned target", "true rows")
 
 
 def main(folder: Path, other: Path) -> None:

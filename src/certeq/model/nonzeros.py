@@ -15,7 +15,7 @@ class NonZeros(NamedTuple):
 
     pointer: Any  # (D·S·A + 1,) int64: where the list of each pair begins
     outcome: Any  # (nonzeros,) int32: 0 .. N - 1 in order, where S is ending
-    count: Any  # (nonzeros,) float64
+    count: Any  # (nonzeros,) int64
     states: int
     actions: int
     outcomes: int
@@ -37,9 +37,9 @@ def table_of(counts: Counts) -> NonZeros:
         last = pointer[over + 1]  # an ending is the last outcome of its row
         outcome, count = np.insert(outcome, last, S), np.insert(count, last, counts.ended.ravel()[over])
         pointer = pointer + np.searchsorted(over, np.arange(pairs + 1))
-    # one type each, whoever counted: kernels are compiled once
-    outcome = outcome.astype(np.int32, copy=False)
-    return NonZeros(pointer.astype(np.int64), outcome, count.astype(np.float64), S, A, counts.n_outcomes)
+    # one type each, whoever counted, so that kernels are compiled once; large counts are not copied
+    pointer, count = (each.astype(np.int64, copy=False) for each in (pointer, count))
+    return NonZeros(pointer, outcome.astype(np.int32, copy=False), count, S, A, counts.n_outcomes)
 
 
 def places(table: NonZeros) -> tuple[Integers, Integers, Integers]:
