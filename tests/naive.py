@@ -1156,3 +1156,22 @@ def outcome_reward(
         for chance, paid in ((sum(law), on), (1 - sum(law), end)):
             total += share * chance * (sum(paid) / len(paid) if paid else 0.0)
     return total
+
+
+def likely_set(chances, action, min_chance):
+    """The actions that are advised in one state: the planned one if it is likely enough, else as many as it takes.
+
+    Actions are added from the likeliest on, those that are equally likely together, until chances reach the limit.
+    """
+    if action < 0:
+        return set()
+    if chances[action] >= min_chance - 1e-9:
+        return {action}
+    found, total = {action}, 0.0
+    for level in sorted({chance for chance in chances if chance > 0}, reverse=True):
+        if total >= min_chance - 1e-9:
+            break
+        same = [a for a, chance in enumerate(chances) if chance == level]
+        found.update(same)
+        total += level * len(same)
+    return found

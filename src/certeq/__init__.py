@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from certeq.data.reading import read
     from certeq.learning.equivalence import plan
     from certeq.learning.estimator import CertaintyEquivalence
-    from certeq.learning.learned import Learned, learn
+    from certeq.learning.learned import Learned
     from certeq.learning.policy import Policy
     from certeq.model import weights
     from certeq.model.kernel import Mixture, Rows, SparseRows
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from certeq.questions.collect import collect_next
     from certeq.questions.conventions import compare_conventions
     from certeq.questions.exact import evaluate, loss
-    from certeq.questions.examine import examine
+    from certeq.questions.examine import examine, learn
     from certeq.questions.findings import Findings
     from certeq.questions.fragility import fragility
     from certeq.questions.path import path
@@ -54,12 +54,12 @@ _HOMES = {
     "certeq.questions.conventions": ("compare_conventions",),
     "certeq.questions.audit": ("audit",),
     "certeq.questions.row_errors": ("transition_mse",),
-    "certeq.questions.examine": ("examine",),
+    "certeq.questions.examine": ("examine", "learn"),
     "certeq.questions.findings": ("Findings",),
     "certeq.questions.fragility": ("fragility",),
     "certeq.questions.path": ("path",),
     "certeq.model.kernel": ("Mixture", "Rows", "SparseRows"),
-    "certeq.learning.learned": ("Learned", "learn"),
+    "certeq.learning.learned": ("Learned",),
     "certeq.model.mdp": ("MDP",),
     "certeq.worlds.model_free": ("QLearning", "Schedule", "q_learning"),
     "certeq.planners": ("Plan", "solve", "solve_finite"),

@@ -74,7 +74,8 @@ def test_objects_show_themselves_in_a_notebook_without_harm(batch):
         assert html.count("<div") == html.count("</div>")
         assert max(map(len, re.findall(r"<td>(.*?)</td>", unescape(html)))) <= LONGEST + 30
     first = re.findall(r"<td>(.*?)</td>", learned.policy._repr_html_())
-    assert first[2] == str(learned.policy.visits[0, learned.policy.actions[0]])
+    assert float(first[2]) == pytest.approx(learned.policy.chance[0], abs=1e-3)
+    assert first[3] == str(learned.policy.visits[0, learned.policy.actions[0]])
 
 
 def test_batches_of_plans_and_counts_tell_their_shape():

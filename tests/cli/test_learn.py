@@ -58,7 +58,7 @@ def test_the_files_say_what_was_advised_on_what_data(certeq, file, table):
     assert (summary["rows"], summary["episodes"], summary["states"], summary["seed"]) == (30, 6, 3, 0)
     assert [line["state"] for line in lines] == ["A", "B", "C"]
     for line, advised, state in zip(lines, policy["advice"], policy["states"], strict=True):
-        assert line["advised"] == advised
+        assert line["action"] == advised
         assert int(line["visits"]) == state["visits"][policy["actions"].index(advised)]
 
 
@@ -81,6 +81,7 @@ def test_options_reach_what_they_are_for(certeq, file):
         "unvisited": "zero",
         "min_visits": 2,
         "min_share": 0.2,
+        "min_chance": 0.8,
         "reward": "by pair, pooled: state",
         "horizon": None,
     }
@@ -90,7 +91,7 @@ def test_known_rewards_are_taken_from_a_table(certeq, file, table):
     rewards = file("state,action,reward\nA,x,0\nA,y,1\nB,x,0\nB,y,1\nC,x,0\nC,y,1\n", "rewards.csv")
     assert certeq("learn", file(ROWS), "--reward-table", rewards, "--discount", 0, "--out", "found").code == 0
     found = table("found/policy.csv")
-    assert [line["advised"] for line in found if line["runner_up"]] == ["y"] * sum(bool(x["runner_up"]) for x in found)
+    assert [line["action"] for line in found if line["runner_up"]] == ["y"] * sum(bool(x["runner_up"]) for x in found)
 
 
 def test_an_action_seen_in_one_state_only_is_learned_and_pointed_out(certeq, file):

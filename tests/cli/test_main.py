@@ -123,7 +123,7 @@ def test_hostile_labels_pass_unharmed(certeq, label):
     kept = {label, f"'{label}", label.strip()}
     assert kept & set(cells("certeq-out/policy.csv"))
     assert kept & set(cells("actions.csv"))
-    assert len(cells("actions.csv")) == 9 * 13
+    assert len(cells("actions.csv")) == 12 * 13
     for line in label.strip().splitlines():
         assert harmless(line) in learned.out
 

@@ -50,23 +50,26 @@ def test_what_was_tried_most_is_advised_whatever_it_is_called(names, horizon):
     both = tuple(sorted(names[:2]))
     for piece in found.pieces():
         assert piece.advised == names[1]
-        assert set(piece.either) == set(both)
-        assert piece.told == f"either of {', '.join(piece.either)}"
+        assert set(piece.among) == set(both)
+        assert not piece.open
+        assert piece.told == f"either of {', '.join(piece.among)}"
         assert piece.gap == 0
-    assert Policy.from_json(found.to_bytes()).either(0) == both
+    assert next(Policy.from_json(found.to_bytes()).pieces()).among == both
 
 
 def test_a_clear_best_action_is_no_tie():
     found = learned(rows(often=(0, 3, 2))).policy
-    assert [piece.either for piece in found.pieces()] == [(), ()]
-    assert found.apply({"state": ["here"]}).tied == ("",)
+    assert [piece.among for piece in found.pieces()] == [(), ()]
+    assert found.apply({"state": ["here"]}).told == ("a",)
 
 
 def test_advice_for_new_rows_says_tied():
     found = learned(rows()).policy.apply({"state": ["here", "nowhere"]})
-    assert found.tied == ("either of a, b", "")
+    assert found.told == ("either of a, b", "")
+    assert found.among == (("a", "b"), ())
+    assert found.stake.tolist()[0] == 0
     timed = learned(rows(), horizon=2).policy.apply({"state": ["here", "there"]}, step=[1, 5])
-    assert timed.tied == ("either of a, b", "")
+    assert timed.told == ("either of a, b", "")
 
 
 def test_report_terminal_and_files_say_either_of(tmp_path):
@@ -80,8 +83,8 @@ def test_report_terminal_and_files_say_either_of(tmp_path):
     assert said.exit_code == 0, said.output
     assert "either of a, b" in said.output
     assert "several actions are equally good; the one tried most often is advised" in " ".join(said.output.split())
-    assert "here,a,a | b,3," in (out / "policy.csv").read_text()
+    assert 'here,"either of a, b",a,1.0,a | b,0.0,3,' in (out / "policy.csv").read_text()
     told = run(app, ["apply", str(out / "policy.json"), str(table), "-o", str(tmp_path / "actions.csv")])
     assert "Tied for 12" in told.output
-    assert '1,here,a,3,"either of a, b",' in (tmp_path / "actions.csv").read_text()
+    assert '1,here,"either of a, b",a,1.0,a | b,0.0,3,' in (tmp_path / "actions.csv").read_text()
     assert "either of a, b" in render(examine(learned(columns), draws=0))

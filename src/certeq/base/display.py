@@ -31,6 +31,20 @@ def number(value: Any, digits: int = 3) -> str:
     return f"{value:.{digits}g}".replace("-", "−") if size >= 1e-4 or size == 0 else f"{value:.1e}".replace("-", "−")
 
 
+def percent(value: float, draws: int = 0) -> str:
+    """A share for people; never 0 or 100 unless it is, and never where it is a share of draws."""
+    if draws and value in (0, 1):
+        return f">{100 - 100 / draws:g} %" if value else f"<{100 / draws:g} %"
+    if 0 < value < 0.005:
+        return "<1 %"
+    return ">99 %" if 0.995 <= value < 1 else f"{value:.0%}".replace("%", " %")
+
+
+def of_draws(value: float) -> str:
+    """A share of draws for people, which is never certain."""
+    return percent(min(max(value, 1e-9), 1 - 1e-9))
+
+
 def several(count: int, thing: str, things: str | None = None) -> str:
     """A number with its noun: 1 state, 2 states."""
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"

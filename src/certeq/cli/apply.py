@@ -20,6 +20,14 @@ def apply(
     step: Annotated[
         str | None, typer.Option(help="For a policy with a horizon: decisions made before, a number or a column.")
     ] = None,
+    min_chance: Annotated[
+        float | None,
+        typer.Option(
+            help="Give an action alone only if it is the best with at least this chance; as the policy was learned "
+            "unless said.",
+            metavar="NUMBER",
+        ),
+    ] = None,
     keep: Annotated[str | None, typer.Option(help="Columns of the rows to copy beside the advice.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
@@ -37,6 +45,8 @@ def apply(
 
     writing.check_free([out], force=force)
     advisor = Policy.load(policy)
+    if min_chance is not None:
+        advisor = advisor.stricter(min_chance)
     table = columns(rows)
     kept = options.names(keep) or []
     for name in kept:
@@ -44,22 +54,28 @@ def apply(
     advice = advisor.apply(table, step=_steps(step, table))
     states, names = [*advisor.state_names, None], [*advisor.action_names, None]  # the last for what is not known
     copied = [np.asarray(table[name]).tolist() for name in kept]
-    told = (advice.state, advice.action, advice.visits, advice.rival)
-    beyond = [", ".join(names_of) for names_of in advice.out_of_range]
-    gaps = [None if b < 0 else float(f"{gap:.6g}") for b, gap in zip(advice.rival, advice.gap, strict=True)]
-    parts = (*(part.tolist() for part in told), advice.tied, gaps, beyond, advice.reason)
-    lines = [
-        (row, *others, states[s], names[a], visits if a >= 0 else None, tied, names[b], gap, far, why)
-        for row, (*others, s, a, visits, b, tied, gap, far, why) in enumerate(
-            zip(*copied, *parts, strict=True), start=1
-        )
-    ]
-    header = ("row", *kept, "state", "action", "visits", "tied", "runner_up", "gap", "out_of_range", "reason")
+    parts = (advice.state, advice.action, advice.visits, advice.rival)
+    numbers = (advice.chance, advice.stake, advice.gap)
+    words = (advice.told, advice.among, advice.out_of_range, advice.reason)
+    told = (*(part.tolist() for part in parts), *(map(_written, part.tolist()) for part in numbers), *words)
+    lines: list[tuple[Any, ...]] = []
+    for *others, s, a, visits, b, chance, stake, gap, said, among, far, why in zip(*copied, *told, strict=True):
+        advised = (said, names[a], chance, " | ".join(among), stake)
+        support = (visits if a >= 0 else None, names[b], gap, ", ".join(far))
+        lines.append((len(lines) + 1, *others, states[s], *advised, *support, why))
+    header = ("row", *kept, "state", "advice", "action", "chance", "set", "at_stake", "visits", "runner_up", "gap")
+    header += ("out_of_range", "reason")
     writing.write_files({out: texts.csv_text(header, lines)}, force=force)
     console = show.console()
     console.print(f"{len(lines):,} rows, advice for {int((advice.action >= 0).sum()):,}.")
-    if equal := sum(map(bool, advice.tied)):
-        console.print(f"Tied for {equal:,}: several actions are equally good, and the one tried most often is given.")
+    if count := int(advice.open.sum()):
+        console.print(f"No clear difference for {count:,}: the advice is a set, and `action` only the best guess.")
+    if count := sum(map(bool, advice.among)) - int(advice.open.sum()):
+        console.print(
+            f"Tied for {count:,}: several actions are equally good, and `action` is the one tried most often."
+        )
+    if advisor.chances is None:
+        console.print("[yellow]![/yellow] This policy does not tell how sure its actions are: the column is empty.")
     for reason, count in Counter(filter(None, advice.reason)).most_common(10):
         console.print(f"No advice for {count:,}: {show.escape(reason)}")
     for name, count in Counter(name for names_of in advice.out_of_range for name in names_of).most_common():
@@ -88,3 +104,8 @@ def _steps(said: str | None, table: Mapping[str, Any]) -> Any:
 def _check_column(name: str, table: Mapping[str, Any], takes: str) -> None:
     if name not in table:
         raise InputError(f"{takes}; there is no {name!r}.{nearest(name, table)} There are: {', '.join(table)}.")
+
+
+def _written(value: float) -> float | None:
+    """A number as a table holds it; nothing where there is none."""
+    return None if value != value else float(f"{value:.6g}")

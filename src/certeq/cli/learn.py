@@ -49,15 +49,18 @@ def learn(
     with show.Planning() as planning:
         learned = run(found, rules, reward=reward, progress=planning.progress, on_interrupt="return")
         planning.check(learned)
-        files: dict[Path, str | bytes] = {
-            paths["policy.json"]: learned.policy.to_bytes(),
-            paths["policy.csv"]: policy_csv(learned),
-            paths["summary.json"]: texts.json_text(learned.summary.to_json() | {"seed": output.seed}),
-        }
+    files: dict[Path, str | bytes] = {}
     if learned.interrupted:  # somebody who wants an end does not want all that a report asks
         paths.pop("report.html", None)
-    if "report.html" in paths:
-        files[paths["report.html"]] = show.page(learned, output, work)
+    elif output.report:
+        learned, files[paths["report.html"]] = show.page(learned, output, work)
+    else:
+        learned = show.sure(learned, output, work)
+    files |= {
+        paths["policy.json"]: learned.policy.to_bytes(),
+        paths["policy.csv"]: policy_csv(learned),
+        paths["summary.json"]: texts.json_text(learned.summary.to_json() | {"seed": output.seed}),
+    }
     writing.write_files(files, force=output.force)
     show.summary(console, learned.summary)
     console.print()
@@ -75,11 +78,12 @@ def policy_csv(learned: Learned) -> str:
     from certeq.base.texts import csv_text
 
     policy, timed = learned.policy, learned.policy.horizon is not None
-    told = ("advised", "either_of", "visits", "weight", "value", "runner_up", "gap")
+    told = ("advice", "action", "chance", "set", "at_stake", "visits", "weight", "value", "runner_up", "gap")
     axes = [f"state: {axis}" if axis in (*told, "decision") else axis for axis in policy.recipe.axis_names]
     lines = []
     for piece in policy.pieces(weight=learned.shrinkage.weight, values=learned.plan.values):
         weight = None if piece.weight is None else round(piece.weight, 6)
-        support = (piece.advised, " | ".join(piece.either) or None, piece.visits, weight, piece.value)
-        lines.append([*[piece.decision] * timed, *piece.words, *support, piece.runner_up, piece.gap])
+        advice = (piece.told, piece.advised, piece.chance, " | ".join(piece.among) or None, piece.stake)
+        support = (piece.visits, weight, piece.value, piece.runner_up, piece.gap)
+        lines.append([*[piece.decision] * timed, *piece.words, *advice, *support])
     return csv_text([*["decision"] * timed, *axes, *told], lines)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape as _escape
 from rich.table import Table
 
-from certeq.base.display import duration
+from certeq.base.display import duration, of_draws
 from certeq.cli.options import harmless
 from certeq.cli.watching import EVERY
 
@@ -105,8 +105,11 @@ def how_far(at: Progress) -> str:
     )
 
 
-def page(learned: Learned, output: Output, work: Work, **asked: Any) -> str:
-    """Ask all questions of a learned policy and write the report, telling what is being done if it takes a while."""
+def page(learned: Learned, output: Output, work: Work, **asked: Any) -> tuple[Learned, str]:
+    """Ask all questions of a learned policy and write the report, telling what is being done if it takes a while.
+
+    The policy comes back with what was found out about how sure its actions are.
+    """
     from certeq.base import places
     from certeq.questions.examine import examine
     from certeq.report.learned_page import render
@@ -117,7 +120,16 @@ def page(learned: Learned, output: Output, work: Work, **asked: Any) -> str:
                 learned, draws=output.draws, rng=output.seed, notice=steps.begin, executor=executor, **asked
             )
         steps.begin("Drawing and writing the report")
-        return render(findings, suppress_below=output.suppress_below, manifest={"seed": output.seed})
+        return findings.learned, render(findings, suppress_below=output.suppress_below, manifest={"seed": output.seed})
+
+
+def sure(learned: Learned, output: Output, work: Work) -> Learned:
+    """Ask of a learned policy only how sure each action is."""
+    from certeq.base import places
+    from certeq.questions.examine import how_sure
+
+    with Steps() as steps, places.executor(**work.places) as executor:
+        return how_sure(learned, draws=output.draws, rng=output.seed, notice=steps.begin, executor=executor)
 
 
 def written(out: Console, *paths: Path) -> None:
@@ -152,24 +164,26 @@ def policy(out: Console, learned: Learned) -> None:
     found = learned.policy
     title = "Advice" if found.horizon is None else f"Advice at the first of {found.horizon} decisions"
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for name in (*found.recipe.axis_names, "advised", "visits", "weight", "runner-up", "gap"):
-        number = name in ("visits", "weight", "gap")
+    for name in (*found.recipe.axis_names, "advised", "chance", "visits", "weight", "runner-up", "gap"):
+        number = name in ("chance", "visits", "weight", "gap")
         table.add_column(escape(name), justify="right" if number else "left", overflow="fold")
     order = np.argsort(-found.visits.sum(axis=1), kind="stable")
     for piece in found.first.pieces(order[:MOST_STATES], weight=learned.shrinkage.weight):
         state = [escape(part) for part in piece.words]
         if piece.advised is None:
-            table.add_row(*state, "[dim]no advice[/dim]", "", "", "", "")
+            table.add_row(*state, "[dim]no advice[/dim]", "", "", "", "", "")
             continue
         second = "[dim]nothing else tried[/dim]" if piece.runner_up is None else escape(piece.runner_up)
         difference = "" if piece.gap is None else f"{piece.gap:.3g}"
-        advised = f"[bold]{escape(piece.told)}[/bold]"
-        table.add_row(*state, advised, f"{piece.visits:,}", f"{piece.weight:.2f}", second, difference)
+        advised = escape(piece.told) if piece.open else f"[bold]{escape(piece.told)}[/bold]"
+        chance = "" if piece.chance is None else of_draws(piece.chance)
+        table.add_row(*state, advised, chance, f"{piece.visits:,}", f"{piece.weight:.2f}", second, difference)
     out.print(table)
     if len(order) > MOST_STATES:
         out.print(f"[dim]... and {len(order) - MOST_STATES:,} more states, in policy.csv[/dim]")
-    out.print("[dim]visits: how often the advised action was tried there; weight: how much of its outcome is the")
-    out.print("[dim]regularizer's guess rather than the data; gap: how much more the advised action is worth[/dim]")
+    out.print("[dim]chance: that the action with the most value is really the best; visits: how often it was tried")
+    out.print("[dim]there; weight: how much of its outcome is the regularizer's guess rather than the data; gap: how")
+    out.print("[dim]much more it is worth than the runner-up[/dim]")
 
 
 def alerts(out: Console, found: Summary) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 import certeq
 from certeq.base.arrays import ArrayLike, Floats
-from certeq.base.display import harmless, number
+from certeq.base.display import harmless, number, several
 from certeq.base.errors import InputError
 from certeq.base.fields import takes
 from certeq.data.batch import Batch
@@ -51,12 +51,16 @@ class Summary:
     mean_value: float
     seen: tuple[str, ...] = ()  # what the rows show before anybody plans, in words
     markov: bool | None = None  # whether the states look Markov; None where that was not checked or cannot be told
+    choices: int = 0  # states in which more than one action may be advised
+    clear: int | None = None  # of them, those in which one action is clearly best; None where that was not computed
+    open: str = ""  # the alert that tells of the others, or why nothing is known of them; it is among the alerts
 
     def to_json(self) -> dict[str, Any]:
         """Write the summary as plain values, with the versions that made it."""
         versions = {"certeq": certeq.__version__, "python": platform.python_version(), "numpy": np.__version__}
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         plain |= {"dropped": dict(self.dropped), "settings": dict(self.settings)}
+        del plain["open"]
         return {"format": "certeq-summary", "version": 1, "versions": versions} | plain
 
 
@@ -68,6 +72,7 @@ class Learned:
     plan: Plan | FinitePlan
     policy: Policy
     summary: Summary
+    answers: Mapping[str, Any] = field(default_factory=dict)  # to questions that were asked of it already, by name
 
     @property
     def rules(self) -> Rules:
@@ -128,6 +133,14 @@ class Learned:
         found = self.summary
         tried = f"{found.rows:,} transitions, {found.pairs_seen:,} of {found.pairs:,} pairs tried."
         return f"<div><p>{escape(harmless(' '.join((tried, *found.alerts))))}</p>{self.policy._repr_html_()}</div>"
+
+    def with_chances(self, chances: Floats | None, why: str = "", answers: Mapping[str, Any] | None = None) -> Learned:
+        """The same with the chance that each action is best, like its action values; or with the reason for none."""
+        policy = replace(self.policy, chances=chances)
+        clear, said = _clear(policy.first, why)
+        rest = tuple(alert for alert in self.summary.alerts if alert != self.summary.open)
+        summary = replace(self.summary, clear=clear, open=said, alerts=(said, *rest) if said else rest)
+        return replace(self, policy=policy, summary=summary, answers=dict(answers or {}))
 
 
 def asked(learned: Learned) -> Case:
@@ -217,6 +230,7 @@ def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
         mean_value=float(np.atleast_2d(plan.values)[0].mean()),
         seen=() if seen is None else tuple(seen.lines()),
         markov=None if seen is None else seen.markov,
+        choices=int((policy.first.runner_up()[0] >= 0).sum()),
     )
 
 
@@ -251,6 +265,21 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
     if isinstance(plan, Plan) and plan.outcome != "optimal":
         alerts.append(f"Planning {plan.outcome.removesuffix('; see bound')}. {_worth(plan)}")
     return alerts
+
+
+def _clear(policy: Policy, why: str) -> tuple[int | None, str]:
+    """In how many states with a choice one action is clearly best, and an alert about the others."""
+    choices = int((policy.runner_up()[0] >= 0).sum())
+    if policy.chances is None:
+        return None, f"It was not computed how sure each action is, so coin flips are not told from advice. {why}"
+    undecided = int(policy.open.sum())
+    if not undecided:
+        return choices, ""
+    every = "none" if undecided == choices else f"{choices - undecided:,}"
+    return choices - undecided, (
+        f"One action is clearly best (with a chance of {policy.min_chance:.0%} or more) in {every} of "
+        f"{several(choices, 'state')} with a choice. Elsewhere the data leave it open which, and the advice is a set."
+    )
 
 
 def _ends_matter(case: Case) -> bool:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
-from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first
+from certeq.base import defaults
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first, within
 from certeq.base.display import MOST, notebook, several
 from certeq.base.errors import InputError
 from certeq.base.writing import write_files
 from certeq.data.recipes import Recipe, column
-from certeq.learning import policy_file
+from certeq.learning import policy_file, sets
+
+Names: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,17 @@ class Advice:
     """What a policy says about some rows; arrays of one length, one entry per row."""
 
     state: Integers  # state number, -1 if the row's state is not known
-    action: Integers  # action number, -1 for no advice
-    visits: Integers  # how often the advised action was tried in that state
+    action: Integers  # number of the action that the plan takes, -1 for no advice
+    told: tuple[str, ...]  # in words: an action, "no clear difference: ..." or "either of ..."; empty for none
+    open: Booleans  # whether the data leave it open which of several actions is best
+    chance: Floats  # that the action is the best one; NaN where that is not known, or nothing else may be advised
+    among: tuple[tuple[str, ...], ...]  # all actions that the data do not tell apart, where they are several
+    stake: Floats  # how much less the least of those is worth than the action; NaN where there is one alone
+    visits: Integers  # how often the action was tried in that state
     rival: Integers  # second-best action, -1 where there is none
     gap: Floats  # how much less that is worth; NaN where there is none
     out_of_range: tuple[tuple[str, ...], ...]  # columns whose number is smaller or larger than any in the data
     reason: tuple[str, ...]  # why there is no advice; empty where there is
-    tied: tuple[str, ...]  # "either of ..." where several actions are equally good; empty elsewhere
 
 
 class AdviceLine(NamedTuple):
@@ -48,17 +55,15 @@ class AdviceLine(NamedTuple):
     rival: int = -1
     runner_up: str | None = None
     gap: float | None = None  # how much less the runner-up is worth
-    either: tuple[str, ...] = ()  # all the best actions, where they are several
+    chance: float | None = None  # that the advised action is the best one
+    among: tuple[str, ...] = ()  # all actions that may be taken as well, where they are several
+    stake: float | None = None  # how much less the least of those is worth
+    open: bool = False  # whether the data leave it open which of them is best; else they are equally good by the plan
 
     @property
     def told(self) -> str | None:
         """The advice in words."""
-        return either_of(self.either) or self.advised
-
-
-def either_of(names: Sequence[str]) -> str:
-    """Say that several actions are equally good; nothing where there are none."""
-    return f"either of {', '.join(names)}" if names else ""
+        return sets.in_words(self.among, tied=not self.open) if self.among else self.advised
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class Policy:
     action_values: Floats  # (S, A) or (H, S, A); minus infinity where an action may not be chosen
     settings: Mapping[str, Any] = field(default_factory=dict)  # how it was learned
     data: Mapping[str, Any] = field(default_factory=dict)  # from what it was learned
+    chances: Floats | None = None  # like action_values: that each action is the best one; None where nobody asked
 
     def __post_init__(self) -> None:
         S, A = self.recipe.n_states, len(self.action_names)
@@ -93,6 +99,11 @@ class Policy:
             raise InputError(
                 "A policy's action values are numbers, or minus infinity where an action may not be chosen."
             )
+        if self.chances is not None:
+            if self.chances.shape != self.action_values.shape:
+                raise InputError(f"A policy has a chance for each of its action values; got {self.chances.shape}.")
+            if not (self.chances.min(initial=0) >= 0 and self.chances.max(initial=0) <= 1):
+                raise InputError("A policy's chances lie between 0 and 1.")
 
     @property
     def horizon(self) -> int | None:
@@ -122,14 +133,28 @@ class Policy:
         reasons[known & late] = f"the policy plans for {self.horizon} decisions"
         unknown = np.flatnonzero(~known)
         reasons[unknown] = self.recipe.explain_many(table, unknown)
-        equal = np.full(len(state), "", dtype=object)
-        for i in np.flatnonzero(self._several[*when, where] & (action >= 0)):
-            equal[i] = either_of(self.either(where[i], *(t[i] for t in when)))
         rival, gap = (part[*when, where] for part in self.runner_up())
         advised = action >= 0
         beside = np.where(advised, rival, -1), np.where(advised, gap, np.nan)
+        chance, stake = (np.where(advised, part[*when, where], np.nan) for part in (self.chance, self.stake))
+        words, among = self._words(np.where(advised, where, -1), when)
         beyond = self._beyond(table, len(state))
-        return Advice(state, action, visits, *beside, beyond, tuple(reasons), tuple(equal))
+        undecided = advised & self.open[*when, where]
+        return Advice(state, action, words, undecided, chance, among, stake, visits, *beside, beyond, tuple(reasons))
+
+    def _words(
+        self, state: Integers, when: tuple[Integers, ...]
+    ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """The advice on each row in words, and the set where it is one; each place of the policy is told once."""
+        place = state + (when[0] * len(self.visits) if when else 0)
+        told, which = np.unique(np.where(state < 0, -1, place), return_inverse=True)
+        words: list[tuple[str, Names]] = []
+        for one in told.tolist():
+            at = () if one < 0 else (one,) if self.horizon is None else divmod(one, len(self.visits))
+            among = self._set(*at) if at and self._several[at] else ()
+            alone = self.action_names[self.actions[at]] if at else ""
+            words.append((sets.in_words(among, tied=not self.open[at]) if among else alone, among))
+        return tuple(words[i][0] for i in which), tuple(words[i][1] for i in which)
 
     def _beyond(self, table: Mapping[str, Any], n: int) -> tuple[tuple[str, ...], ...]:
         """Columns of each row whose number lies outside of what the data had."""
@@ -174,7 +199,8 @@ class Policy:
     def first(self) -> Policy:
         """The policy at the first decision; without a horizon, at any."""
         here = slice(None) if self.horizon is None else 0
-        return replace(self, actions=self.actions[here], action_values=self.action_values[here])
+        chances = None if self.chances is None else self.chances[here]
+        return replace(self, actions=self.actions[here], action_values=self.action_values[here], chances=chances)
 
     @cached_property
     def support(self) -> Integers:
@@ -188,15 +214,54 @@ class Policy:
         own = np.take_along_axis(self.action_values, np.maximum(self.actions, 0)[..., None], axis=-1)
         return np.asarray((self.action_values >= own) & (self.actions >= 0)[..., None])
 
+    @property
+    def min_chance(self) -> float:
+        """The chance from which on an action is advised alone."""
+        said = self.settings.get("min_chance", defaults.MIN_CHANCE)
+        return float(said) if isinstance(said, int | float) and 0 <= said <= 1 else defaults.MIN_CHANCE
+
+    def stricter(self, min_chance: float) -> Policy:
+        """The same policy with another chance from which on an action is advised alone."""
+        limit = float(within("min_chance", min_chance, 0, 1))
+        return replace(self, settings={**self.settings, "min_chance": limit})
+
+    @cached_property
+    def chance(self) -> Floats:
+        """The chance that the advised action is the best one, like ``actions``; NaN without a choice or an answer."""
+        if self.chances is None:
+            return np.full(self.actions.shape, np.nan)
+        own = np.take_along_axis(self.chances, np.maximum(self.actions, 0)[..., None], axis=-1)[..., 0]
+        return np.where(self.runner_up()[0] >= 0, own, np.nan)
+
+    @cached_property
+    def among(self) -> Booleans:
+        """The advice as sets of actions, like ``action_values``: what is as good, and what may well be better."""
+        if self.chances is None:
+            return self.tied
+        return self.tied | (sets.likely(self.chances, self.actions, self.min_chance) & np.isfinite(self.action_values))
+
+    @cached_property
+    def open(self) -> Booleans:
+        """Where the data leave it open which of several actions is the best, like ``actions``."""
+        return np.asarray(self._several & (self.chance < self.min_chance - sets.ROUNDING))
+
+    @cached_property
+    def stake(self) -> Floats:
+        """How much less the least of the set is worth than the advised action, like ``actions``; NaN for one alone."""
+        own = np.take_along_axis(self.action_values, np.maximum(self.actions, 0)[..., None], axis=-1)
+        lost = np.where(self.among, own - np.where(self.among, self.action_values, 0.0), 0.0).max(axis=-1, initial=0.0)
+        return np.where(self._several, lost, np.nan)
+
     @cached_property
     def _several(self) -> Booleans:
-        """Whether several actions are equally good, like ``actions``."""
-        return np.asarray(self.tied.sum(axis=-1) > 1)
+        """Whether the advice is more than one action, like ``actions``."""
+        return np.asarray(self.among.sum(axis=-1) > 1)
 
-    def either(self, state: int, decision: int = 0) -> tuple[str, ...]:
-        """Names of the best actions of a state, where they are several."""
-        best = np.flatnonzero(self.tied[state] if self.horizon is None else self.tied[decision, state])
-        return tuple(self.action_names[a] for a in best) if len(best) > 1 else ()
+    def _set(self, *at: int) -> Names:
+        """The names of a set of actions, the most valuable first."""
+        which = np.flatnonzero(self.among[at])
+        order = np.argsort(-self.action_values[at][which], kind="stable")
+        return tuple(self.action_names[a] for a in which[order])
 
     def runner_up(self) -> tuple[Integers, Floats]:
         """Second-best action of each state (-1 if there is none) and how much worse it is, both like ``actions``."""
@@ -229,30 +294,33 @@ class Policy:
         """
         shown = np.arange(len(self.visits)) if states is None else np.asarray(states, dtype=np.int64)
         names, words = [*self.action_names, None], self.recipe.parts(shown)
-        actions, support, rival, gap = (
-            np.atleast_2d(part)[:, shown] for part in (self.actions, self.support, *self.runner_up())
+        certain = self.chance, self.stake, self._several, self.open
+        actions, support, rival, gap, *known = (
+            np.atleast_2d(part)[:, shown] for part in (self.actions, self.support, *self.runner_up(), *certain)
         )
         pair = shown, np.maximum(actions, 0)
         share = np.broadcast_to(np.nan if weight is None else weight, self.visits.shape)[pair]
         q = self.action_values.reshape(len(actions), *self.visits.shape)
         worth = q[np.arange(len(q))[:, None], *pair] if values is None else np.atleast_2d(values)[:, shown]
-        tie = np.atleast_2d(self._several)[:, shown]
-        for t, columns in enumerate(zip(actions, support, share, worth, rival, gap, tie, strict=True)):
+        for t, columns in enumerate(zip(actions, support, share, worth, rival, gap, *known, strict=True)):
             lines = zip(shown.tolist(), words, *(column.tolist() for column in columns), strict=True)
-            for s, word, a, visits, w, value, b, less, several_best in lines:
+            for s, word, a, visits, w, value, b, less, chance, stake, many, undecided in lines:
                 if a < 0:
                     yield AdviceLine(t, s, word)
-                else:
-                    told = visits, None if weight is None else w, value
-                    second = b, names[b], less if b >= 0 else None
-                    yield AdviceLine(t, s, word, a, names[a], *told, *second, self.either(s, t) if several_best else ())
+                    continue
+                told = visits, None if weight is None else w, value
+                second = b, names[b], less if b >= 0 else None
+                sure = None if np.isnan(chance) else chance
+                several_of = self._set(*([] if self.horizon is None else [t]), s) if many else ()
+                at_stake = stake if many else None
+                yield AdviceLine(t, s, word, a, names[a], *told, *second, sure, several_of, at_stake, undecided)
 
     def _repr_html_(self) -> str:
         S = len(self.visits)
         when = "" if self.horizon is None else f", at the first of {several(self.horizon, 'decision')}"
-        header = (*self.recipe.axis_names, "advised", "tried", "runner-up", "gap")
+        header = (*self.recipe.axis_names, "advised", "chance it is best", "tried", "runner-up", "gap")
         pieces = self.first.pieces(range(min(S, MOST)))
-        rows = ((*piece.words, piece.told, piece.visits, piece.runner_up, piece.gap) for piece in pieces)
+        rows = ((*piece.words, piece.told, piece.chance, piece.visits, piece.runner_up, piece.gap) for piece in pieces)
         return notebook(f"Policy for {several(S, 'state')}{when}", header, rows, S)
 
     def to_bytes(self) -> bytes:

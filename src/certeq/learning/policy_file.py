@@ -7,7 +7,7 @@ refused with a clear word.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from certeq.learning.policy import Policy
 
 FORMAT, VERSION, WHAT = "certeq-policy", 1, "policy file"
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 READABLE = 1_000_000  # action values; with more, line breaks would double the file and take most of the time
 
 
@@ -54,6 +55,7 @@ class PolicyForm(Struct, kw_only=True):
     states: list[State]
     advice: list[str | list[str | None] | None]  # (S,), or with a horizon (H, S)
     action_values: list[list[Finite | list[Finite | None] | None]]  # (S, A), or with a horizon (H, S, A)
+    chances: list[list[Share | list[Share]]] | None = None  # like action_values; null where nobody asked
     recipe: RecipeForm
     settings: dict[str, Any] = {}
     data: dict[str, Any] = {}
@@ -69,6 +71,7 @@ def write(policy: Policy) -> bytes:
         states=[State(name=name, cell=cell, visits=visits) for name, cell, visits in per_state],
         advice=names[policy.actions].tolist(),
         action_values=policy.action_values.tolist(),  # minus infinity is written as null
+        chances=None if policy.chances is None else policy.chances.tolist(),
         recipe=policy.recipe.form,
         settings=dict(policy.settings),
         data=dict(policy.data),
@@ -117,7 +120,8 @@ def read(given: Any) -> tuple[Any, ...]:
     visits = whole_table(WHAT, "states[].visits", counted, (recipe.n_states, n_actions))
     values = table(WHAT, "action_values", form.action_values, (*actions.shape, n_actions), np.float64)
     values[np.isnan(values)] = -np.inf
-    return recipe, tuple(form.actions), actions, visits, values, form.settings, form.data
+    chances = None if form.chances is None else table(WHAT, "chances", form.chances, values.shape, np.float64)
+    return recipe, tuple(form.actions), actions, visits, values, form.settings, form.data, chances
 
 
 def _check_order(form: PolicyForm) -> None:

@@ -98,6 +98,13 @@ class Rules:
         panel=PANEL,
         check=_share,
     )
+    min_chance: float = said(
+        defaults.MIN_CHANCE,
+        "Advise one action alone only if it is the best with at least this chance; otherwise all that may well be. 0 "
+        "for one in any case.",
+        panel=PANEL,
+        check=_share,
+    )
     reward_by: str = said(
         "pair",
         "Estimate rewards by pair or by next state.",

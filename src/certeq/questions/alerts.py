@@ -41,14 +41,7 @@ def unasked(findings: Findings) -> dict[str, str]:
 
 
 def _posterior(findings: Findings) -> Iterator[str]:
-    found, choices = findings.posterior, int(findings.choice.sum())
-    undecided = len(found.undecided())
-    if undecided:
-        every = "none" if undecided == choices else f"{choices - undecided:,}"
-        yield (
-            f"One action is clearly best in {every} of {several(choices, 'state')} with a choice: elsewhere the data "
-            "leave it open which."
-        )
+    found = findings.posterior
     if {ADVICE, RECORDED} <= {*found.names}:
         better = found.difference(ADVICE, RECORDED).better
         if better < SURE:

@@ -6,7 +6,7 @@ and the report's template shows what it found: a section is a question and a blo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ class Asking:
     rng: Rng
     planning_discount: float  # the one that is audited
     executor: Executor | None  # where models are drawn
-    found: Mapping[str, Any]  # answers so far
+    found: dict[str, Any]  # answers so far
 
 
 class Question(NamedTuple):

@@ -1,22 +1,30 @@
-"""Examine: ask a learned policy everything that a report tells."""
+"""Examine: ask a learned policy everything that a report tells, or only how sure each action is."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache
 from graphlib import TopologicalSorter
 from typing import Any
 
 from certeq import questions as room
-from certeq.base.arrays import Rng
+from certeq.base.arrays import ArrayLike, Rng
 from certeq.base.errors import InputError
+from certeq.base.fields import takes
+from certeq.data.batch import Batch
+from certeq.data.counting.tallied import Tallied
 from certeq.learning.learned import Learned, asked
+from certeq.learning.learned import learn as plain_learn
+from certeq.learning.rules import Rules
+from certeq.planners import Progress
 from certeq.questions.asking import Asking, Question, check_work
 from certeq.questions.comparison import Comparison
 from certeq.questions.findings import Findings
+
+SURE = ("plain", "posterior")  # questions that tell how sure each action is
 
 
 @cache
@@ -59,30 +67,101 @@ def examine(
     """
     gamma = asked(learned).rules.discount
     lower = (0.9 if gamma > 0.9 else 0.9 * gamma) if planning_discount is None else planning_discount
-    found: dict[str, Any] = {}
+    asking = Asking(learned, draws, rng, lower, executor, _asked_before(learned, draws, rng))
     missing: dict[str, str] = {}
-    asking = Asking(learned, draws, rng, lower, executor, found)
     questions = all_questions()
-
-    def ask(names: list[str]) -> None:
-        while names:
-            question = questions[names.pop(0)]
-            notice(question.doing)
-            try:
-                check_work(learned, question)
-                found[question.name] = question.ask(asking)
-            except InputError as error:
-                missing[question.name] = str(error)
-
+    open_ones = [name for name in questions if name not in asking.found]
     linked = {name for each in questions.values() if each.after for name in (each.name, *each.after)}
-    rest = [name for name in questions if name not in linked]
+    rest = [name for name in open_ones if name not in linked]
     with ThreadPoolExecutor(1) as other:  # posterior draws keep all processors busy, most other questions only one
-        others = other.submit(ask, rest)
+        others = other.submit(_ask, asking, rest, missing, notice)
         try:
-            ask([name for name in questions if name in linked])
+            _ask(asking, [name for name in open_ones if name in linked], missing, notice)
         except BaseException:
             rest.clear()  # nobody waits for the answers any more
             raise
         others.result()
-    answers = {name: found[name] for name in questions if name in found} | {"comparison": comparison}
-    return Findings(learned, answers, {name: missing[name] for name in questions if name in missing})
+    found = {name: asking.found[name] for name in questions if name in asking.found}
+    unanswered = {name: missing[name] for name in questions if name in missing}
+    return Findings(_sure(asking, missing), found | {"comparison": comparison}, unanswered)
+
+
+def how_sure(
+    learned: Learned,
+    *,
+    draws: int | None = None,
+    rng: Rng = 0,
+    notice: Callable[[str], None] = lambda doing: None,
+    executor: Executor | None = None,
+) -> Learned:
+    """Ask of a learned policy only how sure each action is: the same, with the chance that each action is best.
+
+    What it takes is limited as in a report: fewer models are drawn of large ones, and of very large ones none unless
+    ``draws`` says how many. The alerts of the result then say so.
+    """
+    asked(learned)
+    asking = Asking(learned, draws, rng, 0.0, executor, _asked_before(learned, draws, rng))
+    missing: dict[str, str] = {}
+    _ask(asking, [name for name in SURE if name not in asking.found], missing, notice)
+    return _sure(asking, missing)
+
+
+@takes(Rules)
+def learn(
+    source: Batch | Tallied,
+    rules: Rules | None = None,
+    *,
+    reward: ArrayLike | None = None,
+    draws: int | None = None,
+    rng: Rng = 0,
+    progress: Callable[[Progress], None] | None = None,
+    on_interrupt: str = "raise",
+    **said: Any,
+) -> Learned:
+    """Learn a policy from a batch of rows, or from counts of rows, and say how sure each action is.
+
+    Parameters
+    ----------
+    source
+        What `certeq.read` or `certeq.sampling` returned: one data set. Or counts of rows, as `certeq.data.counting`
+        makes them; what only rows can tell is then missing, such as whether the states look Markov.
+    rules
+        What was decided about estimating, regularizing and planning; keywords change single rules.
+    reward
+        Known rewards ``(S, A)``; estimated from the rows unless given.
+    draws, rng
+        How many models are drawn from the posterior to tell how sure each action is, and the seed: 1,000 unless said,
+        and fewer where the model is large; 0 for none.
+    progress, on_interrupt
+        Who is told how planning goes on, and what Ctrl-C does to it: see `certeq.solve`.
+    said
+        Rules by name, see `certeq.learning.rules.Rules`, and settings of the regularizer.
+    """
+    found = plain_learn(source, rules, reward=reward, progress=progress, on_interrupt=on_interrupt, **said)
+    return found if found.interrupted else how_sure(found, draws=draws, rng=rng)
+
+
+def _ask(asking: Asking, names: list[str], missing: dict[str, str], notice: Callable[[str], None]) -> None:
+    """Ask some questions, one after the other, until there are none left."""
+    while names:
+        question = all_questions()[names.pop(0)]
+        notice(question.doing)
+        try:
+            check_work(asking.learned, question)
+            asking.found[question.name] = question.ask(asking)
+        except InputError as error:
+            missing[question.name] = str(error)
+
+
+def _asked_before(learned: Learned, draws: int | None, rng: Rng) -> dict[str, Any]:
+    """Answers that are known already, if they were asked for in the same way."""
+    kept = learned.answers
+    same = isinstance(rng, int) and kept.get("asked") == (draws, rng)
+    return {name: kept[name] for name in SURE if name in kept} if same else {}
+
+
+def _sure(asking: Asking, missing: Mapping[str, str]) -> Learned:
+    """The learned policy with the chances that were found, or with the reason for none."""
+    found, learned = asking.found.get("posterior"), asking.learned
+    kept = {name: asking.found[name] for name in SURE if name in asking.found} | {"asked": (asking.draws, asking.rng)}
+    return learned.with_chances(None if found is None else found.best, missing.get("posterior", ""), kept)

@@ -54,6 +54,13 @@ class Findings:
         return np.asarray(self.runner_up[0] >= 0)
 
     @property
+    def open(self) -> Integers:
+        """States where the data leave it open which action is best, least sure first; none where nobody asked."""
+        policy = self.learned.policy.first
+        order = np.argsort(policy.chance, kind="stable")
+        return np.asarray(order[policy.open[order]])
+
+    @property
     def now(self) -> Floats:
         """How much more the advised action earns at once than the runner-up, ``(S,)``."""
         runner, _ = self.runner_up

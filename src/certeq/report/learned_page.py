@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import certeq
 from certeq.base.arrays import whole
-from certeq.base.display import harmless, number, several, shorten
+from certeq.base.display import harmless, number, percent, several, shorten
 from certeq.questions.alerts import alerts, checked, unasked
 from certeq.questions.asking import ADVICE
 from certeq.questions.findings import Findings
@@ -101,6 +101,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "fragility", _of(findings.fragility, lambda found: _harmless(found.lines()))
     yield "asked", _of(findings.fragility, lambda found: int(found.asked.sum()))
     yield "choices", int((findings.runner_up[0] >= 0).sum())
+    yield "limit_of_clear", percent(learned.policy.min_chance)
     yield "outcomes", _of(findings.fragility, lambda found: OUTCOMES[found.outcomes])
     yield "conventions", _of(findings.conventions, tables.conventions_table)
     yield "off_policy", findings.off_policy
@@ -161,7 +162,9 @@ def _pictures(findings: Findings, teller: tables.Teller) -> Iterator[Picture]:
         "policy-map",
         lambda: maps.policy_map(learned, suppress_below=limit),
         f"The advised action in each of {several(S, 'state')}; the table above tells the same.",
-        "What is advised where. Neighbors on the sheet are neighbors in the data." + _arrows(findings),
+        "What is advised where. Neighbors on the sheet are neighbors in the data."
+        + (" Gray, with the signs of the actions: no clear difference between them." if len(findings.open) else "")
+        + _arrows(findings),
     )
     if len(curves.comparable(findings, limit)):
         yield _picture(
@@ -280,7 +283,7 @@ def _posterior(findings: Findings) -> Iterator[Picture]:
     )
     yield _picture(
         "chances",
-        lambda: curves.chances(found, among=findings.choice),
+        lambda: curves.chances(found, clear=findings.learned.policy.min_chance, among=findings.choice),
         "A histogram over states with a choice of the probability that the advised action is the best one.",
         "How sure the advice is, state by state, where there is a choice; the policy table has each state's number.",
     )

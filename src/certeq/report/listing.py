@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Integers
-from certeq.base.display import harmless, number, shorten
+from certeq.base.display import harmless, number, of_draws, shorten
 from certeq.data.look import FEW
-from certeq.learning.policy import AdviceLine, either_of
+from certeq.learning.policy import AdviceLine
+from certeq.learning.sets import in_words
 from certeq.questions.findings import Findings
 from certeq.report.curves import comparable
 
@@ -88,9 +89,12 @@ class Teller:
         return Cell(shorten(self.findings.learned.policy.state_names[state], NAME), "head")
 
     def advice(self, piece: AdviceLine) -> Cell:
-        """What is advised, by name and color; where several actions are equally good, all of them."""
+        """What is advised, by name and color; where it is several actions, all of them, and no color if it is open."""
         cell = self.action(piece.action, "no advice")
-        return cell._replace(text=either_of([shorten(name, BRIEF) for name in piece.either])) if piece.either else cell
+        if not piece.among:
+            return cell
+        words = in_words([shorten(name, BRIEF) for name in piece.among], tied=not piece.open)
+        return Cell(words) if piece.open else cell._replace(text=words)
 
     def action(self, action: int, otherwise: str = "–") -> Cell:
         """An action by its name and color."""
@@ -111,38 +115,29 @@ def share(value: float) -> Cell:
     """A probability with its bar; as a share of draws it is never certain."""
     if np.isnan(value):
         return Cell("–", "never")
-    return Cell(percent(min(max(value, 1e-9), 1 - 1e-9)), "share", round(40 * float(value), 1))
-
-
-def percent(value: float, draws: int = 0) -> str:
-    """A share for people; never 0 or 100 unless it is, and never where it is a share of draws."""
-    if draws and value in (0, 1):
-        return f">{100 - 100 / draws:g} %" if value else f"<{100 / draws:g} %"
-    if 0 < value < 0.005:
-        return "<1 %"
-    return ">99 %" if 0.995 <= value < 1 else f"{value:.0%}".replace("%", " %")
+    return Cell(of_draws(value), "share", round(40 * float(value), 1))
 
 
 def policy_table(teller: Teller) -> Listing:
     """The advice of each state with its support, its rival, and how sure it is."""
-    findings = teller.findings
-    chance = None if findings.posterior is None else np.atleast_2d(findings.posterior.advised_best)[0]
-    fragile = findings.fragility
-    open_states = set() if findings.posterior is None else set(findings.posterior.undecided().tolist())
-    header = [*(Cell(name, "head") for name in teller.axes), Cell("Advised"), Cell("Tried", "number")]
-    header += [Cell("Runner-up"), Cell("Gap", "number")]
-    header += [Cell("Chance it is best", "number")] if chance is not None else []
+    findings, policy = teller.findings, teller.findings.learned.policy.first
+    sure, fragile = policy.chances is not None, findings.fragility
+    header = [*(Cell(name, "head") for name in teller.axes), Cell("Advised")]
+    header += [Cell("Chance it is best", "number"), Cell("At stake", "number")] if sure else []
+    header += [Cell("Tried", "number"), Cell("Runner-up"), Cell("Gap", "number")]
     header += [Cell("Contrary rows to change it", "number")] if fragile is not None else []
     lines = []
-    for piece in findings.learned.policy.first.pieces(teller.shown):
+    for piece in policy.pieces(teller.shown):
         s, a = piece.state, piece.action
         marks = ["thin"] if piece.visits is not None and piece.visits < teller.few else []
-        marks += ["open"] if s in open_states else []
+        marks += ["open"] if piece.open else []
         marks += ["none"] if a < 0 else []
         cells = [Cell(word, "head") for word in teller.words[s]]
-        cells += [teller.advice(piece), teller.count(s, a) if a >= 0 else Cell("–", "never")]
+        cells += [teller.advice(piece)]
+        chance = np.nan if piece.chance is None else piece.chance
+        cells += [share(chance), any_amount(piece.stake)] if sure else []
+        cells += [teller.count(s, a) if a >= 0 else Cell("–", "never")]
         cells += [teller.action(piece.rival, "nothing else tried" if a >= 0 else "–"), any_amount(piece.gap)]
-        cells += [share(chance[s] if findings.choice[s] else np.nan)] if chance is not None else []
         cells += [_contrary(fragile, s)] if fragile is not None else []
         lines.append(Line(cells, " ".join(marks), a))
     caption = f"Advice in each state, the most visited first.{teller.partial}"
@@ -161,7 +156,7 @@ def undecided_table(teller: Teller, posterior: Posterior) -> Listing:
     """States where no action is clearly the best, the most visited first, with the two most likely ones."""
     findings = teller.findings
     best = posterior.best if posterior.best.ndim == 2 else posterior.best[0]
-    open_states = set(posterior.undecided().tolist())
+    open_states = set(findings.open.tolist())
     lines = []
     for s in [s for s in teller.shown.tolist() if s in open_states]:
         a = int(findings.advised[s])

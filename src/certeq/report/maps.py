@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 FEW_STATES = 24  # up to here a map is a table of states and actions, with the states' names
 PANELS = 6  # up to this many actions each has a sheet of states; with more, the states lie along one line
+OPEN = -2  # stands for an action where the data leave it open which is best
+GRAY = "#d5d9de"
+MANY = 3  # actions whose signs fit into a box
 NUMBERED = 600  # cells of a sheet that may have their numbers written in
 
 
@@ -53,10 +56,12 @@ def implied_prior_map(learned: Learned, planning_discount: float, *, suppress_be
 def policy_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
     """What is advised in each state: a color and a sign for each action, pale where it was hardly tried.
 
+    Where the data leave it open which of several actions is best, the state is gray and has the signs of all of them.
     Where the states lie on a line or a grid, arrows show where the advised action leads on average.
     """
     policy = learned.policy
-    advised, support = policy.first.actions, policy.first.support
+    undecided, support = policy.first.open, policy.first.support
+    advised = np.where(undecided, OPEN, policy.first.actions)
     solid = support >= max(FEW, suppress_below)
     paper = sheet(policy.recipe)
     signs = action_signs(policy.action_names)
@@ -66,10 +71,11 @@ def policy_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
         cells.sides(axis, paper.down, paper.across)
         if paper.ordered:
             _arrows(axis, paper, drift(learned), advised >= 0)
-        elif paper.rows * paper.columns <= NUMBERED:
-            for s in np.flatnonzero(advised >= 0):
-                ink = "#ffffff" if solid[s] else style.INK
-                cells.write(axis, paper.row[s], paper.column[s], signs[advised[s]], ink)
+        if paper.rows * paper.columns <= NUMBERED:
+            for s in np.flatnonzero(undecided if paper.ordered else (advised >= 0) | undecided):
+                ink = "#ffffff" if solid[s] and not undecided[s] else style.INK
+                said = signs[advised[s]] if advised[s] >= 0 else _signs_of(policy.first.among[s], signs)
+                cells.write(axis, paper.row[s], paper.column[s], said, ink)
         _key(figure, policy.action_names, signs, advised, pale=not solid.all(), limit=max(FEW, suppress_below))
     return figure
 
@@ -78,6 +84,12 @@ def action_signs(names: tuple[str, ...]) -> list[str]:
     """A sign for each action: its first letter where all differ, else its number."""
     letters = [shorten(name, 8)[:1].upper() for name in names]
     return letters if len(set(letters)) == len(names) and all(letters) else [str(i + 1) for i in range(len(names))]
+
+
+def _signs_of(among: Booleans, signs: list[str]) -> str:
+    """The signs of a set of actions, if they fit."""
+    which = np.flatnonzero(among)
+    return "/".join(signs[a] for a in which) if len(which) <= MANY else "?"
 
 
 def action_color(action: int) -> str:
@@ -140,7 +152,7 @@ def _paint_actions(axis: Any, paper: Sheet, advised: Integers, solid: Booleans) 
         for action in used
         for sure, alpha in ((1, 1.0), (0, 0.3))
     ]
-    cells.fill(axis, [*layers, (where == -1, None)])
+    cells.fill(axis, [*layers, (where == OPEN, to_rgba(GRAY)), (where == -1, None)])
 
 
 def _arrows(axis: Any, paper: Sheet, ahead: Floats, there: Booleans) -> None:
@@ -161,7 +173,9 @@ def _key(figure: Any, names: tuple[str, ...], signs: list[str], advised: Integer
 
     used = np.unique(advised[advised >= 0])[:12]
     keys = [Patch(facecolor=action_color(a), label=f"{signs[a]}: {shorten(names[a], cells.LABEL)}") for a in used]
-    if (advised < 0).any():
+    if (advised == OPEN).any():
+        keys.append(Patch(facecolor=GRAY, label="no clear difference"))
+    if (advised == -1).any():
         keys.append(Patch(**cells.HATCH, label="no advice"))
     if pale:
         keys.append(Patch(facecolor="#8a919955", label=f"pale: tried fewer than {limit} times"))

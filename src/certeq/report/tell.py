@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certeq.base.display import harmless, number, several, shorten
+from certeq.base.display import harmless, number, percent, several, shorten
 from certeq.data.look import FEW
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED
 from certeq.questions.findings import Findings
 from certeq.regularizers.learned_target import Believed
-from certeq.report.listing import percent
 
 LABEL = 60  # characters of a label in a sentence
 LISTED = 6  # actions that a sentence lists
@@ -19,8 +18,9 @@ LISTED = 6  # actions that a sentence lists
 
 def title(findings: Findings) -> str:
     """What the page is about."""
-    advised = int((findings.advised >= 0).sum())
-    return f"Advice in {advised:,} of {several(len(findings.advised), 'state')}"
+    advised, undecided = int((findings.advised >= 0).sum()), len(findings.open)
+    clear = f", a clear one in {advised - undecided:,}" if undecided else ""
+    return f"Advice in {advised:,} of {several(len(findings.advised), 'state')}{clear}"
 
 
 def lead(findings: Findings, few: int = FEW) -> Iterator[str]:
@@ -48,16 +48,20 @@ def lead(findings: Findings, few: int = FEW) -> Iterator[str]:
 
 
 def _listed(findings: Findings) -> str:
-    """Actions by how often they are advised."""
-    advised, names = findings.advised, findings.learned.policy.action_names
+    """Actions by how often they are advised alone, and how often the advice is a set."""
+    names, undecided = findings.learned.policy.action_names, findings.open
+    advised = findings.advised.copy()
+    advised[undecided] = -1
     often = np.bincount(advised[advised >= 0], minlength=len(names))
     order = [a for a in np.argsort(-often, kind="stable") if often[a]]
+    no_difference = f"that no action is clearly better in {several(len(undecided), 'state')}" if len(undecided) else ""
     if not order:
-        return "to do nothing in particular: no state has an action that may be advised"
+        return no_difference or "to do nothing in particular: no state has an action that may be advised"
     every = "all " if often.max() == len(advised) > 1 else ""
     parts = [f"“{shorten(names[a], LABEL)}” in {every}{several(int(often[a]), 'state')}" for a in order[:LISTED]]
     rest = len(order) - LISTED
-    return ", ".join(parts) + (f" and {several(rest, 'other action')} elsewhere" if rest > 0 else "")
+    listed = ", ".join(parts) + (f" and {several(rest, 'other action')} elsewhere" if rest > 0 else "")
+    return f"{listed}; and {no_difference}" if no_difference else listed
 
 
 def _sure(findings: Findings) -> Iterator[str]:
@@ -72,16 +76,18 @@ def _sure(findings: Findings) -> Iterator[str]:
         f"({number(before.low)} to {number(before.high)}): the advice is better with probability "
         f"{percent(gain.better, found.draws)}, if the states hold all that matters."
     )
-    open_states, total = len(found.undecided()), int(findings.choice.sum())
+    open_states, total = len(findings.open), int(findings.choice.sum())
+    limit = percent(findings.learned.policy.min_chance)
     if open_states:
         yield (
-            f"State by state it is less sure: in {open_states:,} of {several(total, 'state')} with a choice the "
-            "advised action is the best one in fewer than four of five models that the data allow."
+            f"State by state it is less sure: in {open_states:,} of {several(total, 'state')} with a choice no action "
+            f"is the best one in {limit} of the models that the data allow. There the advice is a set of actions, with "
+            "what is at stake between them."
         )
     elif total:
         yield (
-            "In every state with a choice the advised action is the best one in at least four of five models that the "
-            "data allow."
+            f"In every state with a choice the advised action is the best one in at least {limit} of the models that "
+            "the data allow."
         )
 
 
@@ -93,7 +99,7 @@ def tiles(findings: Findings) -> Iterator[tuple[str, str]]:
         yield f"{summary.episodes:,}", "episode" if summary.episodes == 1 else "episodes"
     yield f"{summary.pairs_seen / summary.pairs:.0%}".replace("%", " %"), "of state–action pairs were ever tried"
     if findings.posterior is not None:
-        total, open_states = int(findings.choice.sum()), len(findings.posterior.undecided())
+        total, open_states = int(findings.choice.sum()), len(findings.open)
         better = findings.posterior.difference(ADVICE, RECORDED).better
         chance = percent(better, findings.posterior.draws)
         yield chance, "chance that the advice beats what was recorded, by the model"
