@@ -6,9 +6,12 @@ from html import unescape
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import certeq
 from certeq.base.display import LONGEST, MOST, duration, harmless, notebook, number, several, shorten, told
+from certeq.base.texts import csv_text
+from certeq.cli import app
 
 HOSTILE = ["<script>alert(1)</script>", "\u202eabc", "\x1b[2J", "a\nb", "[/bold]", "x" * 10_000, "&lt;"]
 
@@ -97,3 +100,55 @@ def test_answers_tell_themselves_in_a_notebook(batch):
         assert "<img" not in html
     assert "20 drawn models" in found.posterior._repr_html_()
     assert told(["a <b>", "\u202e"]) == "<div><p>a &lt;b&gt;</p><p>\\u202e</p></div>"
+
+
+def test_objects_tell_themselves_in_a_line_of_text(batch):
+    learned = certeq.learn(replace(batch, episode=np.arange(200) // 10, time=np.arange(200) % 10), draws=50)
+    undecided = int(learned.policy.open.sum())
+    alerts = len(learned.summary.alerts)
+    assert repr(learned.batch) == "Batch(200 rows, 12 states, 2 actions, 20 episodes, 0 ended, rewards)"
+    assert repr(learned.counts).startswith("Counts(12 states, 2 actions: 200 rows, ")
+    assert repr(learned.policy) == f"Policy(12 states, 2 actions: advice in 12, no clear difference in {undecided})"
+    clear = f"advice in 12, one action clearly best in {learned.summary.clear} of {learned.summary.choices}"
+    known = f"learned_target, discount 0.99; {several(alerts, 'alert')})"
+    assert repr(learned) == f"Learned(200 rows, 12 states, 2 actions; {clear}; {known}"
+    assert repr(learned.plan) == "<Plan for 12 states, optimal (policy iteration)>"
+    assert "chances not computed" in repr(replace(learned.policy, chances=None))
+    several_sets = certeq.Counts(np.ones((3, 2, 1, 2), dtype=int))
+    assert repr(several_sets) == "Counts(2 states, 1 action, (3,) data sets: 12 rows, 6 of 6 pairs tried)"
+    assert len(repr(learned.summary)) < 5000
+
+
+def test_a_summary_prints_what_the_terminal_shows(tmp_path, capsys):
+    table = {"state": list("ABAB"), "action": list("xyyx"), "reward": [0.0, 1.0, 0.5, 0.0], "next_state": list("BABA")}
+    (tmp_path / "rows.csv").write_text(csv_text(tuple(table), list(zip(*table.values(), strict=True))))
+    learned = certeq.learn(certeq.read(tmp_path / "rows.csv"))
+    learned.summary()
+    printed = capsys.readouterr().out
+    shown = CliRunner().invoke(
+        app, ["learn", str(tmp_path / "rows.csv"), "--no-report", "--out", str(tmp_path / "out")]
+    )
+    assert shown.output.startswith(printed)
+    assert shown.output.removeprefix(printed).startswith("Written: ")
+    assert "Advice" in printed
+    with pytest.raises(certeq.InputError, match="stands alone"):
+        replace(learned.summary, of=None)()
+
+
+def test_a_plan_that_takes_what_nobody_tried_says_so_and_learn_does_not():
+    counts = np.zeros((2, 2, 2), dtype=int)
+    counts[:, 0, 0] = 5
+    reward = np.array([[0.0, 1.0], [0.0, 0.0]])
+    plan = certeq.plan(counts, reward, 0.5)
+    assert plan.policy[0] == 1
+    assert plan.untried.tolist() == [True, False]
+    assert "in 1 state the action was never tried" in repr(plan)
+    assert "in 1 state the action was never tried" in plan._repr_html_()
+    cautious = certeq.plan(counts, reward, 0.5, unvisited="exclude")
+    assert cautious.policy.tolist() == [0, 0]
+    assert not cautious.untried.any()
+    assert "never tried" not in repr(cautious)
+    rows = certeq.Batch([0] * 5 + [1] * 5, [0] * 10, [0] * 10, 2, 2)
+    assert certeq.learn(rows, reward=reward, discount=0.5).policy.actions.tolist() == [0, 0]
+    both = certeq.plan(np.stack([counts, counts + 1]), reward, 0.5)
+    assert both.untried.tolist() == [[True, False], [False, False]]

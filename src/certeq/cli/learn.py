@@ -39,6 +39,7 @@ def learn(
 
     from certeq.base import texts, writing
     from certeq.cli import show
+    from certeq.learning import screen
     from certeq.learning.learned import learn as run
 
     names = ("policy.json", "policy.csv", "summary.json", *(["report.html"] if output.report else []))
@@ -62,11 +63,7 @@ def learn(
         paths["summary.json"]: texts.json_text(learned.summary.to_json() | {"seed": output.seed}),
     }
     writing.write_files(files, force=output.force)
-    show.summary(console, learned.summary)
-    console.print()
-    show.policy(console, learned)
-    console.print()
-    show.alerts(console, learned.summary)
+    screen.show(learned, console)
     show.written(console, *paths.values())
     if learned.interrupted:
         console.print("Planning was stopped, and this is what it had by then." + " No report was made." * output.report)

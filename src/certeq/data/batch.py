@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers, first, floats, names, unmasked, whole
+from certeq.base.display import several
 from certeq.base.errors import InputError
 from certeq.base.limits import check_pairs
 from certeq.data.positions import Positions, as_positions
@@ -88,6 +89,13 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.state)
+
+    def __repr__(self) -> str:
+        parts = [several(len(self), "row"), several(self.n_states, "state"), several(self.n_actions, "action")]
+        parts += [] if self.episode is None else [several(len(np.unique(self.episode)), "episode")]
+        parts += [] if self.n_data_sets is None else [several(self.n_data_sets, "data set")]
+        parts += [f"{int(self.ended.sum()):,} ended", "no rewards" if self.reward is None else "rewards"]
+        return f"Batch({', '.join(parts)})"
 
     @property
     def ended(self) -> Booleans:

@@ -64,6 +64,12 @@ class Counts:
             object.__setattr__(self, "ended", whole)
         object.__setattr__(self, "positions", as_positions(self.positions, self.n_states))
 
+    def __repr__(self) -> str:
+        of = f"{several(self.n_states, 'state')}, {several(self.n_actions, 'action')}"
+        sets = f", {self.batch} data sets" if self.batch else ""
+        tried = int((self.visits > 0).sum())
+        return f"Counts({of}{sets}: {int(self.visits.sum()):,} rows, {tried:,} of {self.visits.size:,} pairs tried)"
+
     def _repr_html_(self) -> str:
         S, A = self.n_states, self.n_actions
         title = f"Counts of {several(S, 'state')} and {several(A, 'action')}"

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import ArrayLike, Booleans, Floats, floats, within
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, within
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts, as_counts
 from certeq.model.kernel import Kernel
@@ -144,7 +144,9 @@ def plan(
         ``plug_in``, ``pseudo_count``.
     unvisited, min_visits
         What stands for a pair with fewer than ``min_visits`` visits: ``target``, ``uniform``, ``zero``, ``self_loop``,
-        ``average`` or ``exclude``; see `certeq.model.unvisited`.
+        ``average`` or ``exclude``; see `certeq.model.unvisited`. Studies plan with the target, as the paper does, so
+        an action may be chosen that was never tried: ``Plan.untried`` says where, and so does the plan when it is
+        printed. `certeq.learn`, whose advice reaches people, excludes such actions.
     min_share
         Choose an action only if it was tried at least this share as often as the state's most tried one. `certeq.learn`
         asks for a fifth.
@@ -169,4 +171,10 @@ def plan(
         threads=threads,
     )  # fmt: skip
     assert isinstance(found, Plan)
-    return found
+    tried = np.take_along_axis(*_broadcast(table.visits >= min_visits, found.policy), axis=-1)[..., 0]
+    return replace(found, untried=~tried & (found.policy >= 0))
+
+
+def _broadcast(tried: Booleans, policy: Integers) -> tuple[Booleans, Integers]:
+    """Which pairs have data ``(..., S, A)`` and which action is taken ``(..., S, 1)``, with the same leading axes."""
+    return np.broadcast_to(tried, (*policy.shape, tried.shape[-1])), np.maximum(policy, 0)[..., None]

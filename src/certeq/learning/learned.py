@@ -53,6 +53,7 @@ class Summary:
     markov: bool | None = None  # whether the states look Markov; None where that was not checked or cannot be told
     choices: int = 0  # states in which more than one action may be advised
     clear: int | None = None  # of them, those in which one action is clearly best; None where that was not computed
+    of: Learned | None = field(default=None, repr=False, compare=False)  # what it sums up
     open: str = ""  # the alert that tells of the others, or why nothing is known of them; it is among the alerts
 
     def to_json(self) -> dict[str, Any]:
@@ -60,8 +61,16 @@ class Summary:
         versions = {"certeq": certeq.__version__, "python": platform.python_version(), "numpy": np.__version__}
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         plain |= {"dropped": dict(self.dropped), "settings": dict(self.settings)}
-        del plain["open"]
+        del plain["open"], plain["of"]
         return {"format": "certeq-summary", "version": 1, "versions": versions} | plain
+
+    def __call__(self) -> None:
+        """Print what ``certeq learn`` shows in a terminal: ``learned.summary()``."""
+        from certeq.learning.screen import show
+
+        if self.of is None:
+            raise InputError("This summary stands alone; what was learned prints its own: learned.summary().")
+        show(self.of)
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,18 @@ class Learned:
     policy: Policy
     summary: Summary
     answers: Mapping[str, Any] = field(default_factory=dict)  # to questions that were asked of it already, by name
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "summary", replace(self.summary, of=self))
+
+    def __repr__(self) -> str:
+        facts = self.summary
+        sure = "" if facts.clear is None else f", one action clearly best in {facts.clear:,} of {facts.choices:,}"
+        return (
+            f"Learned({several(facts.rows, 'row')}, {several(facts.states, 'state')}, "
+            f"{several(facts.actions, 'action')}; advice in {facts.advised:,}{sure}; "
+            f"{self.rules.regularizer}, discount {self.rules.discount:g}; {several(len(facts.alerts), 'alert')})"
+        )
 
     @property
     def rules(self) -> Rules:

@@ -315,6 +315,13 @@ class Policy:
                 at_stake = stake if many else None
                 yield AdviceLine(t, s, word, a, names[a], *told, *second, sure, several_of, at_stake, undecided)
 
+    def __repr__(self) -> str:
+        advised, undecided = (int(part.sum()) for part in (self.first.actions >= 0, self.first.open))
+        when = "" if self.horizon is None else f", {several(self.horizon, 'decision')}"
+        sure = "chances not computed" if self.chances is None else f"no clear difference in {undecided:,}"
+        of = f"{several(len(self.visits), 'state')}, {several(len(self.action_names), 'action')}"
+        return f"Policy({of}{when}: advice in {advised:,}, {sure})"
+
     def _repr_html_(self) -> str:
         S = len(self.visits)
         when = "" if self.horizon is None else f", at the first of {several(self.horizon, 'decision')}"

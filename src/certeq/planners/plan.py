@@ -35,6 +35,7 @@ class Plan:
     method: str
     problem: Problem = field(repr=False)  # what was planned in
     interrupted: bool = False  # whether somebody stopped the planner
+    untried: Booleans | None = field(default=None, repr=False)  # (..., S): where the action has no data
 
     @classmethod
     def of(cls, solution: Solution, method: str, problem: Problem) -> Plan:
@@ -113,11 +114,24 @@ class Plan:
         """Which actions are as good as the best, ``(..., S, A)``."""
         return tied(self.action_values, self.error)
 
+    @property
+    def told(self) -> str:
+        """The plan in a line; that it takes actions which nobody tried cannot be overlooked."""
+        *batch, S = self.policy.shape
+        one = f", one for each of {tuple(batch)}" if batch else ""
+        untried = 0 if self.untried is None else int(self.untried.sum())
+        where = f"{several(untried, 'state')}" + (" of all plans" if batch else "")
+        beware = f"; in {where} the action was never tried (unvisited='exclude' forbids that)" if untried else ""
+        return f"Plan for {several(S, 'state')}, {self.outcome} ({self.method.replace('_', ' ')}){one}{beware}"
+
+    def __repr__(self) -> str:
+        return f"<{self.told}>"
+
     def _repr_html_(self) -> str:
         *batch, S = self.policy.shape
-        title = f"Plan for {several(S, 'state')}, {self.outcome} ({self.method.replace('_', ' ')})"
+        title = self.told
         if batch:
-            return notebook(f"{title}, one for each of {tuple(batch)}", (), (), 0)
+            return notebook(title, (), (), 0)
         pairs = enumerate(zip(self.policy, self.values, strict=True))
         rows = ((s, "–" if a < 0 else a, f"{v:.4g}") for s, (a, v) in pairs)
         return notebook(title, ("state", "action", "value"), rows, S)
