@@ -118,14 +118,21 @@ def test_negative_column_numbers_or_missing_ones_are_refused_in_words():
 # ---- scores ----
 
 
-def test_the_score_is_the_mean_log_likelihood_of_the_next_states():
+def sizes(table, recipe):
+    """How large each cell is on the ranks: for each column, the share of values, now and next, that have its code."""
+    now = recipe.encode(table)
+    then = recipe.encode({"state": table["next_state"]})[~np.asarray(table["done"])]
+    codes = recipe.cells[np.concatenate([now, then])]
+    return [np.prod([np.mean(codes[:, k] == own) for k, own in enumerate(cell)]) for cell in recipe.cells]
+
+
+def test_the_score_is_the_mean_log_density_of_the_next_values():
     model = CertaintyEquivalence(regularizer="uniform_prior", settings={"magnitude": 2.0}).fit(LOG)
     other = logged(seed=5)
     state, action, following = related(other, model.learned_.batch)
-    rows = model.transition_.dense()
-    S = model.counts_.n_states
+    rows, size = model.transition_.dense(), sizes(LOG, model.policy_.recipe)
     by_hand = [
-        np.log(0.999 * rows[s, a, n] + 0.001 / (S + 1)) for s, a, n in zip(state, action, following, strict=True)
+        np.log(0.999 * rows[s, a, n] / size[n] + 0.001) for s, a, n in zip(state, action, following, strict=True)
     ]
     assert model.score(other) == pytest.approx(np.mean(by_hand))
 
@@ -133,7 +140,40 @@ def test_the_score_is_the_mean_log_likelihood_of_the_next_states():
 def test_what_was_never_seen_scores_as_a_guess_and_nothing_is_infinite():
     model = CertaintyEquivalence(regularizer="none").fit(LOG)
     strange = {"state": [77], "action": ["go"], "reward": [0.0], "next_state": [0]}
-    assert model.score(strange) == pytest.approx(np.log(0.001 / 6))
+    assert model.score(strange) == pytest.approx(np.log(0.001))
+
+
+def numbers(n=4000, seed=0):
+    """A log of two columns: x steps up or down a stair of four, y is noise."""
+    random = np.random.default_rng(seed)
+    stair, action = random.integers(4, size=n), random.integers(2, size=n)
+    after = np.clip(stair + np.where(action == 1, 1, -1), 0, 3)
+    place = lambda step: (step + random.random(n)) / 4  # noqa: E731
+    return {
+        "x": place(stair),
+        "y": random.random(n),
+        "action": action,
+        "reward": after / 3,
+        "next_x": place(after),
+        "next_y": random.random(n),
+    }
+
+
+def test_a_cut_that_tells_nothing_scores_0_and_finer_ones_of_what_matters_score_more():
+    train, test = numbers(), numbers(seed=1)
+
+    def score(**bins):
+        said = {"state": list(bins), "next_state": [f"next_{name}" for name in bins]}
+        ways = {name: f"quantile:{cells}" for name, cells in bins.items()}
+        return CertaintyEquivalence(bins=ways, **said).fit(train).score(test)
+
+    nothing = {cells: score(y=cells) for cells in (1, 2, 8)}
+    assert nothing == pytest.approx({1: 0, 2: 0, 8: 0}, abs=0.03)
+    found = {cells: score(x=cells) for cells in (1, 2, 4, 8)}
+    assert found[4] == pytest.approx(np.log(4), abs=0.15)  # one of four steps is all but known for sure
+    assert found[1] < found[2] < found[4]
+    assert found[8] == pytest.approx(found[4], abs=0.05)
+    assert score(x=4, y=2) == pytest.approx(found[4], abs=0.05)
 
 
 def test_endings_are_predicted_too():
@@ -155,7 +195,7 @@ def test_few_rows_score_best_with_some_regularization_and_not_too_much():
         for M in (0.0, 4.0, 1e4)
     }
     assert score[4.0] > max(score[0.0], score[1e4])
-    assert score[1e4] == pytest.approx(np.log(1 / 5), abs=0.02)
+    assert score[1e4] == pytest.approx(0, abs=0.2)
     assert CertaintyEquivalence().fit(few).score(many) > score[0.0]  # the default helps, too
 
 
@@ -177,14 +217,15 @@ def test_the_score_is_that_of_the_model_written_out(regularizer, ends):
     settings = {} if regularizer == "none" else {"strength": 0.3}
     model = CertaintyEquivalence(regularizer=regularizer, settings=settings).fit(logged(ends=ends))
     other = logged(seed=5, ends=ends)
-    rows, S = model.transition_.dense(), model.counts_.n_states
+    rows, size = model.transition_.dense(), [*sizes(logged(ends=ends), model.policy_.recipe), 1.0]
     left = 1 - rows.sum(axis=-1, keepdims=True)
     chances = np.concatenate([rows, left] if ends else [rows / (1 - left), np.zeros_like(left)], axis=-1)
     by_hand = [
-        0.0 if min(s, a) < 0 else chances[s, a, n]  # n of -1, an ending, is the last one
+        0.0 if min(s, a) < 0 else chances[s, a, n] / size[n]  # n of -1, an ending, is the last one
         for s, a, n in zip(*related(other, model.learned_.batch), strict=True)
     ]
-    assert model.score(other) == pytest.approx(np.log(0.999 * np.array(by_hand) + 0.001 / (S + 1)).mean())
+    guess = 0.5 if ends else 1
+    assert model.score(other) == pytest.approx(np.log(0.999 * np.array(by_hand) + 0.001 * guess).mean())
 
 
 # ---- searching ----
@@ -201,6 +242,25 @@ def test_settings_are_searched_with_patients_kept_together(kind):
     assert search.best_params_["settings"] == {"magnitude": 1.0}
     assert len(search.predict(rows)) == len(LOG["state"])
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_how_finely_to_cut_is_searched():
+    rows = pd.DataFrame(numbers(600))
+    model = CertaintyEquivalence(state=["x", "y"], next_state=["next_x", "next_y"])
+    ways = [{"x": f"quantile:{x}", "y": f"quantile:{y}"} for x in (2, 4) for y in (1, 8)]
+    search = GridSearchCV(model, {"bins": ways}, cv=3, error_score="raise").fit(rows)
+    assert search.best_params_ == {"bins": {"x": "quantile:4", "y": "quantile:1"}}
+
+
+def test_everything_that_read_takes_is_a_parameter(tmp_path):
+    import inspect
+
+    taken = set(inspect.signature(read).parameters) - {"source", "request", "said"}
+    assert taken <= set(CertaintyEquivalence().get_params())
+    assert taken <= set(inspect.signature(CertaintyEquivalence.__init__).parameters)
+    pd.DataFrame(LOG).to_csv(tmp_path / "rows.csv")
+    with pytest.raises(InputError, match="bytes"):
+        CertaintyEquivalence(limit_bytes=10).fit(tmp_path / "rows.csv")
 
 
 def test_cross_validation_scores_each_fold():

@@ -1,6 +1,7 @@
 """An estimator in the manner of scikit-learn, which need not be installed.
 
 It clones, and it works in ``GridSearchCV`` with groups, so that the rows of one patient stay on one side of a split.
+Scores are comparable across cuts, so that how finely to cut can be searched as well.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers
+from certeq.base.arrays import Floats, Integers, Rng
 from certeq.base.errors import InputError
 from certeq.base.fields import default_of, takes, told
-from certeq.data.batch import ENDED
+from certeq.data.batch import ENDED, Batch
 from certeq.data.request import ROLES, Request
 from certeq.learning.learned import Learned, learn
 from certeq.learning.policy import Policy
 from certeq.learning.rules import Rules
 from certeq.model.kernel import entries
 
-FLOOR = 1e-3  # share of a uniform guess mixed into predictions, so that one surprise does not make a score infinite
+FLOOR = 1e-3  # share of a guess mixed into predictions, so that one surprise does not make a score infinite
 
 
 class CertaintyEquivalence:
@@ -28,19 +29,19 @@ class CertaintyEquivalence:
 
     ``fit(X)`` takes anything `certeq.read` takes: a data frame, a dict of columns, a file; or a 2-D array, whose
     columns then go by number. ``predict(X)`` gives the advised action for each row (None where there is no advice), and
-    ``score(X)`` how well the regularized model predicts the next states of other rows: the mean log-likelihood per
-    transition, with a uniform guess mixed in at weight 0.001. Parameters are those of `certeq.read` and `certeq.learn`;
-    ``settings`` is a dict for the regularizer.
+    ``score(X)`` how well the regularized model predicts the next values of other rows, comparably across cuts.
+    Parameters are those of `certeq.read` and `certeq.learn`; ``settings`` is a dict for the regularizer.
     """
 
     @takes(Rules, Request)
-    def __init__(self, **said: Any) -> None:
+    def __init__(self, *, limit_bytes: int | None = None, rng: Rng = 0, **said: Any) -> None:
         usual = _usual()
         for name in said:
             if name not in usual:
                 raise TypeError(f"CertaintyEquivalence() got an unexpected keyword argument {name!r}")
         for name, value in (usual | said).items():
             setattr(self, name, value)
+        self.limit_bytes, self.rng = limit_bytes, rng
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name."""
@@ -59,7 +60,7 @@ class CertaintyEquivalence:
         from certeq.data.reading import read
 
         chosen = {each.name: getattr(self, each.name) for each in fields(Rules)}
-        learned = learn(read(_table(X), self._request()), **chosen)
+        learned = learn(read(_table(X), self._request(), limit_bytes=self.limit_bytes, rng=self.rng), **chosen)
         self.learned_: Learned = learned
         self.policy_: Policy = learned.policy
         self.counts_ = learned.counts
@@ -76,20 +77,24 @@ class CertaintyEquivalence:
         return np.array(self.policy_.act(_table(X), step=step), dtype=object)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood of the next states of other rows under the regularized model; larger is better.
+        """Mean log-density of the next values of other rows under the regularized model; larger is better.
 
-        A transition with a state or action that was never seen is predicted by a uniform guess.
+        A value is told by its rank, so that models which cut columns differently, or leave some out, are about the same
+        thing: the chance of the next cell is divided by the share of the rows of fit that lie in it, column by column.
+        A model that predicts nothing scores 0, however it cuts. A guess is mixed in at weight 0.001; it alone predicts
+        a transition with a state or an action that was never seen. An ending is an outcome of its own.
         """
         from certeq.data.reading import UNRELATED, related
 
         self._check_fitted()
         rows = self.learned_.case.data.rows("A score relates other rows to those of fit")
-        s, a, following = related(_table(X), rows, self._request())
+        s, a, following = related(_table(X), rows, self._request(), limit_bytes=self.limit_bytes)
         seen = (s >= 0) & (a >= 0) & (following != UNRELATED)
-        chance = np.zeros(len(s))
-        chance[seen] = self._chances(s[seen], a[seen], following[seen])
-        outcomes = self.counts_.n_states + 1  # one more for an ending
-        return float(np.log((1 - FLOOR) * chance + FLOOR / outcomes).mean())
+        density = np.zeros(len(s))
+        size = np.where(following[seen] == ENDED, 1.0, _sizes(rows)[np.maximum(following[seen], 0)])
+        density[seen] = self._chances(s[seen], a[seen], following[seen]) / size
+        guess = 1.0 if self.counts_.ended is None else 0.5  # that it goes on, or that it ends
+        return float(np.log((1 - FLOOR) * density + FLOOR * guess).mean())
 
     def _chances(self, state: Integers, action: Integers, following: Integers) -> Floats:
         """Chance of each transition under the regularized model, looked up without writing the model out."""
@@ -128,7 +133,18 @@ class CertaintyEquivalence:
 
 def _usual() -> dict[str, Any]:
     """All parameters, with what they are when nothing is said."""
-    return {name: default_of(each) for cls in (Rules, Request) for name, (each, _) in told(cls).items()}
+    said = {name: default_of(each) for cls in (Rules, Request) for name, (each, _) in told(cls).items()}
+    return said | {"limit_bytes": None, "rng": 0}
+
+
+def _sizes(batch: Batch) -> Floats:
+    """How large the cell of each state is on the ranks of the columns, ``(S,)``: shares of rows, multiplied."""
+    cells = batch.recipe_or_numbers.cells
+    codes = cells[np.concatenate([batch.state, batch.next_state[~batch.ended]])]
+    shares = (
+        np.bincount(code, minlength=own.max() + 1)[own] / len(code) for code, own in zip(codes.T, cells.T, strict=True)
+    )
+    return np.asarray(np.prod(list(shares), axis=0))
 
 
 def _table(X: Any) -> Any:
