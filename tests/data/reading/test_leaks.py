@@ -31,6 +31,24 @@ LEAKS = {
 }
 
 
+def test_a_column_that_all_but_tells_the_length_is_left_out_and_one_that_does_not_stays():
+    length = np.tile(np.arange(2, 22), 5)
+    group = np.repeat(np.arange(100), length)
+    random = np.random.default_rng(0)
+    rows = {
+        "patient": group,
+        "time": np.arange(len(group)),
+        "pressure": random.choice(["low", "high"], len(group)).tolist(),
+        "action": random.choice(["x", "y"], len(group)).tolist(),
+        "reward": random.normal(size=len(group)),
+    }
+    nights, frail = length[group] // 3, (length + random.integers(-6, 7, 100))[group] // 3
+    batch = read(rows | {"nights": nights, "frail": frail}, ends="never")
+    assert batch.recipe.column_names == ("pressure", "frail")
+    (said,) = batch.decisions
+    assert "'nights', since it says the same throughout each episode and all but tells the length" in said
+
+
 @pytest.mark.parametrize("name", LEAKS)
 def test_a_column_that_tells_afterwards_is_named_and_left_out(name):
     values, why = LEAKS[name]

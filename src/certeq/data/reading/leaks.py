@@ -14,6 +14,8 @@ from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.data.recipes.columns import Column
 
 FEW = 5  # episodes: fewer do not tell a habit from chance
+ROWS_PER_VALUE = 5  # episodes that a value has on average, before what it tells about them is believed
+TELLS = (0.9, 0.98)  # shares of the variance of lengths, and of sums of rewards, that no one could know beforehand
 FATES = """outcome outcomes died death dead deceased survived survival alive mortality discharge discharged disposition
     fate result label target los readmission readmitted relapse relapsed churn churned converted success failure failed
     final end total"""
@@ -47,13 +49,26 @@ def _why(name: str, column: Column, group: Integers, last: Booleans, totals: Map
     if not _constant(codes, group):
         return ""
     numbers = column.numbers()
-    for what, total in totals.items():
+    for (what, total), share in zip(totals.items(), TELLS, strict=False):
         if np.ptp(total) > 0 and np.allclose(numbers, total[group], rtol=1e-6, atol=0):
             return f"it is {what}"
+        if _told(codes[last], total[group[last]]) >= share:
+            return f"it says the same throughout each episode and all but tells {what}"
     words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
     if {*words} & {*FATES.split()}:
         return "its name is that of an outcome, and it says the same throughout each episode"
     return ""
+
+
+def _told(codes: Integers, total: Floats) -> float:
+    """Share of the variance of something about episodes that a column explains, for each value beyond the first."""
+    own = np.unique(codes, return_inverse=True)[1]
+    often = np.bincount(own)
+    if len(often) > len(own) / ROWS_PER_VALUE or np.ptp(total) == 0:
+        return 0.0
+    rest = total - (np.bincount(own, total) / often)[own]
+    left = float(rest @ rest) / max(len(own) - len(often), 1)
+    return 1 - left / float(total.var(ddof=1))
 
 
 def _constant(codes: Integers, group: Integers) -> bool:
