@@ -13,12 +13,13 @@ import msgspec
 import numpy as np
 
 from certeq.base import defaults
-from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first, within
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, within
 from certeq.base.display import MOST, notebook, several
 from certeq.base.errors import InputError
 from certeq.base.writing import write_files
 from certeq.data.recipes import Recipe, column
 from certeq.learning import policy_file, sets
+from certeq.learning.steps import read_steps
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -59,11 +60,17 @@ class AdviceLine(NamedTuple):
     among: tuple[str, ...] = ()  # all actions that may be taken as well, where they are several
     stake: float | None = None  # how much less the least of those is worth
     open: bool = False  # whether the data leave it open which of them is best; else they are equally good by the plan
+    others: int = 0  # actions that were ever tried there besides the advised one
 
     @property
     def told(self) -> str | None:
         """The advice in words."""
         return sets.in_words(self.among, tied=not self.open) if self.among else self.advised
+
+    @property
+    def no_rival(self) -> str:
+        """Why there is no runner-up, in words."""
+        return "others tried too seldom" if self.others else "nothing else tried"
 
 
 @dataclass(frozen=True)
@@ -186,7 +193,7 @@ class Policy:
             raise InputError(
                 f"This policy plans for {self.horizon} decisions: say how many were made before, with step= (--step)."
             )
-        t = _steps(step, rows)
+        t = read_steps(step, rows)
         late = (t < 0) | (t >= self.horizon)
         return (np.where(late, 0, t).astype(np.int64),), late
 
@@ -294,6 +301,7 @@ class Policy:
         """
         shown = np.arange(len(self.visits)) if states is None else np.asarray(states, dtype=np.int64)
         names, words = [*self.action_names, None], self.recipe.parts(shown)
+        tried = ((self.visits > 0).sum(axis=1) - 1).tolist()  # besides the advised action
         certain = self.chance, self.stake, self._several, self.open
         actions, support, rival, gap, *known = (
             np.atleast_2d(part)[:, shown] for part in (self.actions, self.support, *self.runner_up(), *certain)
@@ -313,7 +321,9 @@ class Policy:
                 sure = None if np.isnan(chance) else chance
                 several_of = self._set(*([] if self.horizon is None else [t]), s) if many else ()
                 at_stake = stake if many else None
-                yield AdviceLine(t, s, word, a, names[a], *told, *second, sure, several_of, at_stake, undecided)
+                yield AdviceLine(
+                    t, s, word, a, names[a], *told, *second, sure, several_of, at_stake, undecided, tried[s]
+                )
 
     def __repr__(self) -> str:
         advised, undecided = (int(part.sum()) for part in (self.first.actions >= 0, self.first.open))
@@ -358,33 +368,6 @@ class Policy:
             raise InputError(f"{path}: {error}") from None
         except MemoryError:
             raise InputError(f"{path} needs more memory than there is.") from None
-
-
-def _steps(step: Any, n: int) -> Any:
-    """Decisions made before each of n rows: whole numbers, one for each row or one for all."""
-    try:
-        steps = np.asarray(step)
-    except ValueError:
-        steps = np.zeros((0, 0))  # lists of several lengths
-    if steps.shape not in ((), (n,)):
-        raise InputError(
-            f"step must be one whole number, or one for each of the {n} rows; got an array of shape {steps.shape}."
-        )
-    if steps.dtype.kind not in "iuf":
-        raise InputError(f"step must be a number of decisions, 0 or more; got {_first_word(steps)}.")
-    bad = ~np.isfinite(steps) | (steps != np.round(steps))
-    if bad.any():
-        place = first(bad)
-        at = f"step[{place[0]}]" if place else "step"
-        raise InputError(f"step counts decisions, so it must be a whole number; {at} is {steps[place]}.")
-    return np.broadcast_to(steps, (n,))
-
-
-def _first_word(values: Any) -> str:
-    """The first value that is no number, as a message shows it."""
-    plain = values.ravel().tolist()
-    odd = [x for x in plain if isinstance(x, bool) or not isinstance(x, int | float)]
-    return repr((odd or plain or [None])[0])[:80]
 
 
 def _columns(rows: Any) -> Mapping[str, Any]:

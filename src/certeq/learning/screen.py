@@ -74,7 +74,7 @@ def _advice(out: Console, learned: Learned) -> None:
         if piece.advised is None:
             table.add_row(*state, "[dim]no advice[/dim]", "", "", "", "", "")
             continue
-        second = "[dim]nothing else tried[/dim]" if piece.runner_up is None else escape(piece.runner_up)
+        second = f"[dim]{piece.no_rival}[/dim]" if piece.runner_up is None else escape(piece.runner_up)
         difference = "" if piece.gap is None else f"{piece.gap:.3g}"
         advised = escape(piece.told) if piece.open else f"[bold]{escape(piece.told)}[/bold]"
         chance = "" if piece.chance is None else of_draws(piece.chance)

@@ -137,7 +137,7 @@ def policy_table(teller: Teller) -> Listing:
         chance = np.nan if piece.chance is None else piece.chance
         cells += [share(chance), any_amount(piece.stake)] if sure else []
         cells += [teller.count(s, a) if a >= 0 else Cell("–", "never")]
-        cells += [teller.action(piece.rival, "nothing else tried" if a >= 0 else "–"), any_amount(piece.gap)]
+        cells += [teller.action(piece.rival, piece.no_rival if a >= 0 else "–"), any_amount(piece.gap)]
         cells += [_contrary(fragile, s)] if fragile is not None else []
         lines.append(Line(cells, " ".join(marks), a))
     caption = f"Advice in each state, the most visited first.{teller.partial}"
