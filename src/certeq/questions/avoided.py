@@ -45,7 +45,7 @@ class Avoided:
         kept = several(self.kept_out, "pair was", "pairs were")
         found = [
             f"{kept} tried less than {number(self.min_share)} times as often as the most tried action of the same "
-            f"state, and fewer than {KNOWN} times, and may not be advised: people who act with care avoid what does harm, "
+            f"state, and fewer than {KNOWN} times, and may not be advised: people who act with care avoid what harms, "
             "and a model hardly sees it."
         ]
         if not len(where):

@@ -23,7 +23,7 @@ import numpy as np
 
 from certeq.base.arrays import Floats, Integers
 
-Columns = dict[str, Any]
+Logged = dict[str, Any]
 Point = Mapping[str, Floats]  # the columns that matter, one entry for each case
 
 
@@ -35,13 +35,13 @@ class Messy:
     start: Callable[[int, np.random.Generator], dict[str, Floats]]
     step: Callable[[Point, Integers, np.random.Generator], tuple[dict[str, Floats], Floats, Any]]  # next, reward, ended
     behavior: Callable[[Point, np.random.Generator], Integers]
-    export: Callable[[Columns, np.random.Generator], Columns]  # the rows of all cases as somebody would write them
+    export: Callable[[Logged, np.random.Generator], Logged]  # the rows of all cases as somebody would write them
     length: int  # rows of a case at most
     cases: int
     discount: float
     options: tuple[str, ...]
 
-    def table(self, seed: int, cases: int | None = None) -> Columns:
+    def table(self, seed: int, cases: int | None = None) -> Logged:
         """A table of logged decisions: columns by name."""
         random = np.random.default_rng(seed)
         n = self.cases if cases is None else cases
@@ -74,7 +74,7 @@ class Messy:
         return total
 
 
-def _as_rows(now: Point, time: int) -> Columns:
+def _as_rows(now: Point, time: int) -> Logged:
     n = len(next(iter(now.values())))
     plain = {"case": np.arange(n), "step": np.full(n, time), "ended": np.zeros(n, dtype=bool)}
     return plain | {"action": np.zeros(n, dtype=int), "reward": np.zeros(n)} | dict(now)
@@ -125,7 +125,7 @@ def _nurse(now: Point, random: np.random.Generator) -> Integers:
     return np.where(random.random(len(usual)) < 0.5, random.integers(3, size=len(usual)), usual)
 
 
-def _chart(rows: Columns, random: np.random.Generator) -> Columns:
+def _chart(rows: Logged, random: np.random.Generator) -> Logged:
     case, step = rows["case"], rows["step"]
     last = rows["ended"]
     hours = case % 4000 * 24 + step * 8
@@ -196,7 +196,7 @@ def _campaign(now: Point, random: np.random.Generator) -> Integers:
     return np.where(random.random(n) < 0.4, random.integers(3, size=n), (now["energy"] < 0.4).astype(int))
 
 
-def _events(rows: Columns, random: np.random.Generator) -> Columns:
+def _events(rows: Logged, random: np.random.Generator) -> Logged:
     case, step, n = rows["case"], rows["step"], len(rows["case"])
     out = {
         "user": case,
@@ -260,7 +260,7 @@ def _shop(now: Point, random: np.random.Generator) -> Integers:
     return np.where(random.random(len(usual)) < 0.3, random.integers(3, size=len(usual)), usual)
 
 
-def _log(rows: Columns, random: np.random.Generator) -> Columns:
+def _log(rows: Logged, random: np.random.Generator) -> Logged:
     case, step, n = rows["case"], rows["step"], len(rows["case"])
     day = np.datetime64("2022-03-01") + (case % 300 * 2 + step).astype("timedelta64[D]")
     return {
