@@ -84,9 +84,7 @@ def main() -> None:
     """Race on small data sets, then measure the lattice."""
     for world in ("random_chain", "river_swim"):
         compare(world, data_sets(world))
-    print(
-        "\n| a lattice of a million states | non-zeros | seconds | of processors | memory added | apply once |"
-    )
+    print("\n| a lattice of a million states | non-zeros | seconds | of processors | memory added | apply once |")
     print("|---|---:|---:|---:|---:|---:|", flush=True)
     for name in ("evidence", "learned_target"):
         subprocess.run([sys.executable, "-m", "benchmarks.learned_target", name], check=True)

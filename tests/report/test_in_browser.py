@@ -228,7 +228,7 @@ def test_tables_are_saved_as_they_are_shown(show, found):
     text = browser.js("new Promise(done => setTimeout(() => done(window.saved[0]), 50))")
     lines = text.strip().splitlines()
     assert len(lines) == 6
-    assert lines[0].startswith("state,Advised,Tried,Runner-up,Gap")
+    assert lines[0].startswith("state,Advised,Chance it is best,At stake,Tried,Runner-up,Gap")
 
 
 def test_hostile_labels_do_nothing_in_the_page(show, hostile):

@@ -18,6 +18,7 @@ from certeq.questions.findings import Findings, drift
 from certeq.report import maps
 from certeq.report.sheet import sheet
 from certeq.report.style import to_page
+from certeq.worlds import examples
 
 
 def words(figure):
@@ -69,6 +70,7 @@ def test_every_picture_is_a_figure_and_the_same_every_time(found):
         "reasons": lambda: pictures.reasons(found),
         "comparison": lambda: pictures.comparison(compared),
         "origin": lambda: pictures.origin(found.origin),
+        "cuts": lambda: pictures.cuts(certeq.read(examples.path()).chosen),
     }
     assert set(draw) | {"to_png", "to_svg"} == set(pictures.__all__)
     for make in draw.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from certeq.base.errors import InputError
 from certeq.base.limits import check_pairs
 from certeq.data.positions import Positions, as_positions
 from certeq.data.recipes import Labels, Recipe
+
+if TYPE_CHECKING:
+    from certeq.data.reading.choosing import Chosen
 
 ENDED = -1  # stands in ``next_state`` where the episode ended after the row: there is no next state
 
@@ -47,6 +51,7 @@ class Batch:
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # least and largest number of each column
     n_rows_read: int | None = None  # rows of the table, of which these transitions were made
     fingerprint: str | None = None  # SHA-256 of the file, in hexadecimal
+    chosen: Chosen | None = None  # how finely columns were cut, and what was left out, where the rows chose
     positions: Positions | None = None  # where the states lie; those of the recipe unless given
 
     def __post_init__(self) -> None:

@@ -13,12 +13,14 @@ from certeq.report import style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from certeq.data.reading.choosing import Chosen
     from certeq.questions.findings import Findings
     from certeq.questions.off_policy import OffPolicy
     from certeq.questions.origin import Origin
     from certeq.questions.path import RegularizationPath
     from certeq.questions.posterior import CredibleInterval, Posterior
 
+COLUMNS = 8  # whose lines a picture of cuts has, those that matter most
 WIDTH = 4.8  # inches; narrow enough to be read on a phone
 NOW, LATER = style.COLORS[0], style.COLORS[1]
 
@@ -170,6 +172,29 @@ def chances(posterior: Posterior, *, clear: float = 0.8, among: Booleans | None 
         axis.text(clear - 0.01, top, "undecided", ha="right", va="top", fontsize=7)
         axis.text(clear + 0.01, top, "clear", ha="left", va="top", fontsize=7)
         _quiet(axis)
+    return figure
+
+
+def cuts(chosen: Chosen) -> Figure:
+    """What is explained out of sample, column by column, with fewer or more cells; a dot is what was chosen."""
+    figure: Figure
+    order = sorted(chosen.curve, key=lambda name: -np.ptp(list(chosen.curve[name].values())))[:COLUMNS]
+    with style.style(page=True):
+        figure, axes = style.canvas(width=WIDTH, height=2.4)
+        axis = axes[0, 0]
+        for i, name in enumerate(order):
+            sizes, color = list(chosen.curve[name]), style.COLORS[i % len(style.COLORS)]
+            line = ":" if chosen.cells[name] == 1 else "-"
+            label = shorten(name, 26) + (" (not used)" if chosen.cells[name] == 1 else "")
+            axis.plot(sizes, list(chosen.curve[name].values()), line, color=color, linewidth=1.2, label=label)
+            axis.plot(chosen.cells[name], chosen.curve[name][chosen.cells[name]], "o", color=color, markersize=5)
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(ticks := [1, 2, 4, 8, 16], [str(tick) for tick in ticks])
+        axis.minorticks_off()
+        axis.set(xlabel="cells of the column, all others as chosen", ylabel="explained out of sample")
+        axis.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
+        _quiet(axis)
+        figure.legend(loc="outside upper left", ncols=2)
     return figure
 
 

@@ -22,6 +22,7 @@ from certeq.report import listing as tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from certeq.data.reading.choosing import Chosen
     from certeq.questions.comparison import Comparison
 
 STEPS = 100  # of the slider
@@ -158,6 +159,8 @@ def _pictures(findings: Findings, teller: tables.Teller) -> Iterator[Picture]:
         + (f" Gray: tried fewer than {limit} times." if limit > 1 else ""),
         tables.visits_table(teller),
     )
+    if learned.batch is not None and learned.batch.chosen is not None:
+        yield _cuts(learned.batch.chosen)
     yield _picture(
         "policy-map",
         lambda: maps.policy_map(learned, suppress_below=limit),
@@ -204,6 +207,27 @@ def _pictures(findings: Findings, teller: tables.Teller) -> Iterator[Picture]:
             "compared; the table says why.",
             tables.estimates_table(found),
         )
+
+
+def _cuts(chosen: Chosen) -> Picture:
+    header = [("Column", "head"), ("Cells", "number"), ("Explained with it", "number"), ("Without it", "number")]
+    rows = (
+        [
+            tables.Cell(shorten(name, tables.NAME), "head"),
+            tables.Cell("not used", "never") if cells == 1 else tables.Cell(number(cells), "number"),
+            *(tables.Cell(f"{chosen.curve[name][size]:.1%}", "number") for size in (cells, 1)),
+        ]
+        for name, cells in sorted(chosen.cells.items(), key=lambda each: chosen.curve[each[0]][1])
+    )
+    return _picture(
+        "cuts",
+        lambda: curves.cuts(chosen),
+        "For each column, the share of rewards and next values that is explained out of sample, by its cells.",
+        "Columns are used if they predict rewards and next values better in episodes that were left out, and are then "
+        "cut evenly, as finely as the rows carry. Here: what is explained with fewer or more cells of one column. "
+        "Dots: chosen; dotted lines: not used.",
+        tables.plain_table("cuts-table", "How the columns of the state were cut.", header, rows),
+    )
 
 
 def _arrows(findings: Findings) -> str:

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+import certeq
 from certeq.base.errors import InputError
 from certeq.cli.options import bins
 from certeq.data.reading import read
 from certeq.data.reading.choosing import FOLDS, HELD, ROWS_PER_PAIR, _Judge
+from certeq.questions.examine import examine
+from certeq.report.learned_page import render
 
 N = 40
 ROWS = {
@@ -71,6 +74,20 @@ def test_what_predicts_is_cut_and_what_does_not_is_not_used_and_both_are_said():
     assert "predict rewards and next values better out of sample" in told
     assert f"allow: x {axis.size}." in told
     assert "Not used, since nothing is predicted better with them: y." in told
+
+
+def test_the_curve_tells_what_fewer_or_more_cells_would_explain_and_what_was_left_out():
+    chosen = read(walk(), ends="never").chosen
+    assert set(chosen.curve) == set(chosen.cells) == {"x", "y"}
+    assert (chosen.cells["y"], chosen.unused) == (1, ("y",))
+    assert chosen.curve["x"][2] == pytest.approx(chosen.steps[0].explained)
+    assert chosen.curve["y"][1] == pytest.approx(chosen.curve["x"][chosen.cells["x"]])
+    assert chosen.curve["x"][1] < 0.02 < chosen.curve["x"][2]
+    assert max(chosen.curve["y"].values()) < chosen.curve["y"][1] + chosen.steps[-1].error
+    assert read(walk(), ends="never", bins=3).chosen is None
+    page = render(examine(certeq.learn(read(walk(n=400), ends="never"), draws=0), draws=0))
+    assert 'id="cuts"' in page
+    assert "not used" in page[page.index('id="cuts-table"') :]
 
 
 def test_many_columns_that_say_nothing_do_no_harm():

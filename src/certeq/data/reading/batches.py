@@ -100,6 +100,7 @@ def make_batch(
         ranges=dict(_ranges(recipe, links)),
         n_rows_read=table.n_rows,
         fingerprint=table.fingerprint,
+        chosen=chosen,
     )
 
 

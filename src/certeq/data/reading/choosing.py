@@ -12,7 +12,7 @@ long run, makes states that forget: the plan then believes in gains that come ag
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +51,7 @@ class Chosen:
     rows: int  # that chose
     labels: frozenset[str] = frozenset()  # columns of labels, which are used or not
     alone: bool = True  # whether there are no other columns of the state
+    curve: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # column -> cells -> explained
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -108,8 +109,10 @@ def choose_cells(
     episode = np.unique(dealt[part], return_inverse=True)[1]
     targets = _targets(cuts, acts, episode, reward[part], then == ENDED)
     judge = _Judge(acts, episode, *targets)
-    cells, steps = _choose(cuts, np.unique(fixed[now], return_inverse=True)[1], judge)
-    return Chosen(cells, steps, len(now), frozenset(labels), len(free) == len(links.states))
+    others = np.unique(fixed[now], return_inverse=True)[1]
+    cells, steps = _choose(cuts, others, judge)
+    curve = _curve(cuts, others, judge, cells)
+    return Chosen(cells, steps, len(now), frozenset(labels), len(free) == len(links.states), curve)
 
 
 def _choose(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge) -> tuple[dict[str, int], tuple[Step, ...]]:
@@ -144,6 +147,19 @@ def _choose(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge) -> tuple[d
 def _finer(cut: Cuts, cells: int) -> int:
     """The next step of a column's ladder; 0 where there is none."""
     return min((size for size in cut.now if size > cells), default=0)
+
+
+def _curve(
+    cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge, cells: Mapping[str, int]
+) -> dict[str, dict[int, float]]:
+    """What each column would explain with fewer or more cells, all others being cut as chosen; as far as rows carry."""
+    found: dict[str, dict[int, float]] = {}
+    for name, cut in cuts.items():
+        rest = _join([fixed, *(cuts[other].now[size] for other, size in cells.items() if other != name)])
+        states = {size: _join([rest, codes]) for size, codes in cut.now.items()}
+        carried = {size: state for size, state in states.items() if size <= cells[name] or judge.carries(state)}
+        found[name] = {size: float(1 - judge.errors(state).mean()) for size, state in carried.items()}
+    return found
 
 
 class _Judge(NamedTuple):
