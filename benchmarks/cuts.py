@@ -1,6 +1,6 @@
 """Cells that the rows choose, against every cut in hindsight, valued in the simulator.
 
-``uv run python -m benchmarks.cuts SEED DATA_SETS`` prints, for raw tumor trials and three worlds of numbers, the mean
+``uv run python -m benchmarks.cuts SEED DATA_SETS`` prints, for raw tumor trials of 50 patients and three worlds of numbers, the mean
 value of the default and of 2 to 12 quantile cells for all columns, and how far the default is from the best of these.
 """
 
@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import certeq
+from certeq.worlds import examples
 from certeq.worlds.numeric import SIMULATORS, luck
-from certeq.worlds.tumor_model import TumorModel
+from certeq.worlds.tumor_model import COLUMNS, TumorModel
 
 CELLS = (2, 3, 4, 6, 8, 12)
-CASES, MODEL = 1000, TumorModel()
+CASES = 1000
+TUMORS = {"the bundled trial's tumor": TumorModel(**examples.MODEL), "the paper's tumor": TumorModel()}
 
 
 class Raw(NamedTuple):
@@ -36,10 +38,8 @@ class Raw(NamedTuple):
 def raws() -> dict[str, Raw]:
     """All of them by name."""
     found = {
-        f"tumor, {n} patients": Raw(
-            ("C", "P", "Q", "D"), 2, lambda k, random, log: MODEL.start(k, random), MODEL.step, 0.99, n, 30, 30
-        )
-        for n in (50, 200)
+        name: Raw(COLUMNS, 2, lambda k, random, log, model=model: model.start(k, random), model.step, 0.99, 50, 30, 30)
+        for name, model in TUMORS.items()
     }
     for name, world in SIMULATORS.items():
 
