@@ -1,7 +1,8 @@
 """Cells that the rows choose, against every cut in hindsight, valued in the simulator.
 
-``uv run python -m benchmarks.cuts SEED DATA_SETS`` prints, for raw tumor trials of 50 patients and three worlds of numbers, the mean
-value of the default and of 2 to 12 quantile cells for all columns, and how far the default is from the best of these.
+``uv run python -m benchmarks.cuts SEED DATA_SETS`` prints, for raw tumor trials of 50 patients and three worlds of
+numbers, the mean value of the default and of 2 to 12 quantile cells for all columns, and how far the default is from
+the best of these.
 """
 
 from __future__ import annotations
