@@ -34,7 +34,8 @@ def draws_of(counts, reward, magnitude, draws, *, seed=0):
     S, A, N = counts.shape
     known = np.full((draws, S, A), float(magnitude))
     seeds = np.random.default_rng(seed).integers(2**32, size=(4, 4))
-    return Draws(counts, np.full((1, 1, N), 1 / N), known, reward, -(-draws // 4), seeds)
+    uniform, only = np.full((1, 1, N), 1 / N), np.zeros(draws, dtype=np.int64)
+    return Draws(counts, (uniform,), only, known, None, reward, -(-draws // 4), seeds)
 
 
 @given(SEEDS, st.booleans(), st.booleans(), st.floats(0, 0.95))

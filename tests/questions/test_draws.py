@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from scipy import stats
 
-from certeq import Batch, InputError, Rows, tally
+from certeq import Batch, Counts, InputError, Rows, tally
 from certeq.learning.equivalence import estimate
 from certeq.model.believed import borrow
 from certeq.model.evidence import draw_magnitudes
@@ -102,7 +102,8 @@ def test_the_prior_mean_is_the_target_only_of_methods_that_have_a_prior(name):
     settings = settings | ({"target": expert} if kind == "expert" else {})
     drawn = draw_models(estimate(table, regularizer=name, **settings), np.zeros((3, 2)), 5, rng=0)
     wanted = full_rows(expert, 4) if kind == "expert" else np.full((1, 1, 4), 0.25)
-    np.testing.assert_allclose(np.broadcast_to(drawn.prior, wanted.shape), wanted)
+    (prior,) = drawn.priors
+    np.testing.assert_allclose(np.broadcast_to(prior, wanted.shape), wanted)
 
 
 def test_a_prior_that_can_end_makes_ending_an_outcome():
@@ -120,16 +121,59 @@ def test_sparse_counts_give_the_same_draws_as_dense_ones():
     np.testing.assert_allclose(parts[0][0], parts[1][0], rtol=1e-12)
 
 
-def test_a_learned_target_is_judged_with_each_pairs_own_rows_left_out():
+EXPERT = np.random.default_rng(0).dirichlet(np.ones(5), size=(5, 2))
+PLANNED = {  # what was planned with is the mean of what is drawn
+    "uniform_prior": {"magnitude": 200.0},
+    "expert_prior": {"magnitude": 3.0, "target": EXPERT},
+    "evidence": {"structures": ["all", "state"], "groups": {"halves": np.arange(5)[:, None] // 3}, "odds": 2.0},
+    "learned_target": {"plain_odds": 1.0, "odds": 3.0},
+}
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_the_mean_of_the_draws_is_the_model_that_gave_the_advice(name):
     table = random_counts(10, 5, 2)
-    model = estimate(table, regularizer="learned_target")
-    believed, found = model.shrinkage.details, borrow(table)
-    judged = believed.probability * found.judged + (1 - believed.probability) / 5
-    np.testing.assert_allclose(believed.judged, judged)
-    drawn = draw_models(model, np.zeros((5, 2)), 50, rng=1).magnitude
-    wanted = draw_magnitudes(table, 50, rng=1, judged=judged, center=1.0, spread=1.5)
-    np.testing.assert_array_equal(drawn, wanted)
-    assert (drawn != draw_magnitudes(table, 50, rng=1, target=model.shrinkage.target)).any()
+    model = estimate(table, regularizer=name, **PLANNED[name])
+    drawn = draw_models(model, np.zeros((5, 2)), 4000, rng=1)
+    planned = model.transition.dense()
+    rows = np.concatenate([drawn.block(b)[0] for b in drawn.blocks])
+    error = rows.std(axis=0) / np.sqrt(len(rows))
+    assert (np.abs(rows.mean(axis=0) - planned) < 5 * error + 1e-9).all()
+    np.testing.assert_allclose(drawn.predicted, planned, atol=0.01)
+
+
+def test_a_said_magnitude_is_never_another():
+    table = random_counts(10, 5, 2)
+    for said, drawn in ((200.0, 200.0), (0.0, 1e-9), (np.inf, 1e12)):
+        model = estimate(table, regularizer="uniform_prior", magnitude=said)
+        made = draw_models(model, np.zeros((5, 2)), 3, rng=1)
+        assert (made.magnitude == drawn).all()
+        assert np.isfinite(made.block(0)[0]).all()
+
+
+def test_a_learned_target_is_drawn_as_often_as_it_is_believed():
+    table = random_counts(10, 5, 2)
+    shrinkage = estimate(table, regularizer="learned_target", plain_odds=1.0).shrinkage
+    drawn = draw_models(estimate(table, regularizer="learned_target", plain_odds=1.0), np.zeros((5, 2)), 2000, rng=1)
+    chance = float(shrinkage.details.probability)
+    assert 0.05 < chance < 0.95
+    assert stats.binomtest(int(drawn.belief.sum()), 2000, chance).pvalue > CLOSE
+    found = borrow(table)
+    np.testing.assert_allclose(drawn.priors[1], found.rows.dense())
+    wanted = draw_magnitudes(table, 3000, rng=5, judged=found.judged, center=1.0, spread=1.5)
+    for pair in np.ndindex(5, 2):
+        assert stats.ks_2samp(drawn.magnitude[drawn.belief == 1][:, *pair], wanted[:, *pair]).pvalue > CLOSE
+
+
+@pytest.mark.parametrize("convention", ["zero", "self_loop", "average", "uniform"])
+def test_what_a_convention_stands_for_is_the_same_in_every_draw(convention):
+    table = Counts(np.array([[[3, 1], [0, 0]], [[0, 2], [2, 0]]]), np.array([[1, 0], [0, 0]]))
+    model = estimate(table, unvisited=convention)
+    rows, _ = draw_models(model, np.zeros((2, 2)), 20, rng=1).block(0)
+    np.testing.assert_allclose(rows[:, 0, 1], np.broadcast_to(model.data.dense()[0, 1], (20, 2)))
+    assert len(np.unique(rows[:, 0, 0, 0])) == 20
+    free, _ = draw_models(estimate(table, unvisited="exclude"), np.zeros((2, 2)), 20, rng=1).block(0)
+    assert len(np.unique(free[:, 0, 1, 0])) > 1
 
 
 def test_blocks_are_drawn_alike_in_any_order(monkeypatch):

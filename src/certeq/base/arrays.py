@@ -42,11 +42,20 @@ def whole(name: str, value: Any, at_least: int, at_most: int | None = None) -> i
     return number
 
 
-def tails(level: float) -> tuple[float, float]:
-    """How much lies below an interval with equal tails, and how much below its upper end."""
+def check_level(level: float) -> None:
+    """Raise if no interval can have this level."""
     if not 0 < level < 1:
         raise InputError(f"The level of an interval lies between 0 and 1, such as 0.9; got {level}.")
-    return (1 - level) / 2, (1 + level) / 2
+
+
+def middle(values: Floats, level: float, axis: int = -1) -> Floats:
+    """Ends of the interval with equal tails that one more draw, like these, falls into with this chance; two in front.
+
+    Of n draws the i-th smallest has i/(n + 1) below it (Weibull's rule). The usual rule, (i - 1)/(n - 1), leaves 0.9 %
+    too much outside a 90 % interval with 200 draws.
+    """
+    check_level(level)
+    return np.asarray(np.quantile(values, ((1 - level) / 2, (1 + level) / 2), axis=axis, method="weibull"))
 
 
 def together(**shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -35,6 +35,7 @@ class Model:
     transition: Kernel  # T_plan
     allowed: Booleans  # (..., S, A): which actions the plan may choose
     stranded: Booleans  # (..., S): states where none may be advised
+    held: Booleans  # (..., S, A): pairs whose row is a convention's, whatever the regularizer says
 
     def reward(self, table: Floats) -> Floats:
         """Rewards ``(..., S, A)`` as the plan sees them.
@@ -89,7 +90,8 @@ def estimate(
     if shrinkage.learned and not settled and filled.thin.any():
         shrinkage = shrinkage.at(filled.thin, 1.0 if unvisited == "target" else 0.0)
     transition = shrinkage.mix(filled.rows)
-    return Model(table, shrinkage, filled.rows, transition, filled.allowed, filled.stranded)
+    held = filled.thin if unvisited not in ("target", "exclude") else np.zeros_like(filled.thin)
+    return Model(table, shrinkage, filled.rows, transition, filled.allowed, filled.stranded, held)
 
 
 def solve_model(

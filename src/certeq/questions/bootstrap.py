@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certeq.base import places
-from certeq.base.arrays import Floats, Integers, Rng, generator, tails, whole
+from certeq.base.arrays import Floats, Integers, Rng, generator, middle, whole
 from certeq.base.display import number, several, told
 from certeq.base.errors import InputError, unknown
 from certeq.base.keeping import fingerprint, keep, recall
@@ -77,12 +77,12 @@ class Bootstrap:
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """Where the value claimed from the start lies in so many of the replicates, equal tails."""
-        low, high = np.quantile(self.values @ self.start, tails(level))
+        low, high = middle(self.values @ self.start, level)
         return float(low), float(high)
 
     def state_intervals(self, level: float = LEVEL) -> Floats:
         """The same for each state, ``(S, 2)``."""
-        return np.asarray(np.quantile(self.values, tails(level), axis=0).T)
+        return middle(self.values, level, axis=0).T
 
     def _repr_html_(self) -> str:
         return told(self.lines())

@@ -181,9 +181,7 @@ class _Models:
         visits = drawn.counts.sum(axis=-1)
         total = visits + drawn.magnitude  # (draws, S, A): Σα
         self.move = random.beta(1.0, total)
-        strength = drawn.magnitude / total
-        row = drawn.counts * (1 / total).mean(axis=0)[..., None] + drawn.prior * strength.mean(axis=0)[..., None]
-        self.predicted = np.broadcast_to(row, drawn.counts.shape)  # (S, A, N): chance of each outcome, observed next
+        self.predicted = drawn.predicted  # (S, A, N): chance of each outcome, observed next
         self.parts, self.chance, self.spread = _reward_parts(drawn.reward, self.predicted)
         small = len(total) * drawn.counts.size <= KEPT
         self._kept = [drawn.by_outcome(at) for at in drawn.blocks] if small else None

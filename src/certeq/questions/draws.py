@@ -1,8 +1,12 @@
 """Draws of whole models from the posterior: transition rows and rewards, block by block.
 
-Rows. Given its prior magnitude M and mean q, the row of a pair with counts c over N outcomes (the states, and ending
-where the data or q have it) is Dirichlet(c + M·q). M is drawn first, from its own posterior
-(`certeq.model.evidence`), so how strong the prior should be is part of what is not known.
+Rows. The regularizer that gave the advice says what is believed of rows (`certeq.regularizers.shrinkage.Belief`): one
+law, or several with their chances. For each model a law is drawn, then the prior magnitudes M from their own posterior
+under it; the row of a pair with counts c over N outcomes (the states, and ending where the data or the law have it) is
+Dirichlet(c + M·q). So the mean of the drawn rows is the row that was planned with, and how strong the prior should be,
+and toward what, is part of what is not known. A regularizer that comes from no prior (none at all, discounting,
+averaging over actions) leaves it to `certeq.model.evidence`, toward the uniform row. Where a convention stands for
+pairs with too few visits, it does in every draw.
 
 Rewards. Known rewards are what they are; estimated ones are drawn as `certeq.questions.reward_posterior` tells. Where
 rows ended, what going on pays and what ending pays are drawn apart, within what was seen, and a pair earns either by
@@ -11,6 +15,7 @@ the chances of its drawn row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -22,11 +27,10 @@ from certeq.data.batch import Batch
 from certeq.data.counts import Counts
 from certeq.learning.equivalence import Model
 from certeq.model import targets
-from certeq.model.evidence import draw_magnitudes
 from certeq.model.kernel import MASS_TOLERANCE, Kernel
 from certeq.model.rewards import Rewards
 from certeq.questions.reward_posterior import ByOutcome, RewardPosterior, outcome_posteriors, reward_posterior
-from certeq.regularizers.learned_target import CENTER, SPREAD, Believed
+from certeq.regularizers.shrinkage import Belief, by_evidence
 
 Law: TypeAlias = Floats | RewardPosterior | ByOutcome
 
@@ -39,8 +43,10 @@ class Draws:
     """Models to be drawn, in blocks, each from a seed of its own: the same in any order, and on any thread."""
 
     counts: Integers  # (S, A, N)
-    prior: Floats  # (S or 1, A or 1, N): q
+    priors: tuple[Floats, ...]  # (S or 1, A or 1, N) each: q under each belief
+    belief: Integers  # (draws,): which belief a draw takes for true
     magnitude: Floats  # (draws, S, A): M
+    held: Floats | None  # (S, A, N): rows that a convention stands for, NaN elsewhere
     reward: Law  # known (S, A); or the law of pairs (S, A), of arrivals (S + 1, 1), or of going on and of ending (S, A)
     together: int  # draws in a block; the last may have fewer
     seeds: Integers  # (blocks, 4)
@@ -50,6 +56,16 @@ class Draws:
         """Numbers of the blocks."""
         return range(len(self.seeds))
 
+    @property
+    def predicted(self) -> Floats:
+        """Chance of each outcome of the pair's next row, ``(S, A, N)``, given the beliefs and magnitudes drawn."""
+        total = self.counts.sum(axis=-1) + self.magnitude  # (draws, S, A)
+        row = self.counts * (1 / total).mean(axis=0)[..., None]
+        for b, prior in enumerate(self.priors):
+            taken = self.belief == b
+            row = row + prior * ((self.magnitude[taken] / total[taken]).sum(axis=0) / len(total))[..., None]
+        return np.asarray(row)
+
     def block(self, number: int) -> tuple[Floats, Floats]:
         """Rows ``(k, S, A, S)`` and rewards ``(k, S, A)`` of one block."""
         return self.by_outcome(number)[:2]
@@ -57,10 +73,15 @@ class Draws:
     def by_outcome(self, number: int) -> tuple[Floats, Floats, Floats | None]:
         """The same, and what is paid with each outcome, ``(k, S, A, N)``; None where that is the pair's reward."""
         random = np.random.default_rng(self.seeds[number])
-        magnitude = self.magnitude[number * self.together : (number + 1) * self.together]
-        alpha = magnitude[..., None] * self.prior
+        own = slice(number * self.together, (number + 1) * self.together)
+        magnitude, belief = self.magnitude[own], self.belief[own]
+        alpha = np.empty((len(magnitude), *self.counts.shape))
+        for b, prior in enumerate(self.priors):
+            alpha[belief == b] = magnitude[belief == b, ..., None] * prior
         alpha += self.counts
         outcomes = draw_rows(alpha, random)
+        if self.held is not None:
+            outcomes = np.where(np.isnan(self.held), outcomes, self.held)
         rows = np.ascontiguousarray(outcomes[..., : len(self.counts)])
         if isinstance(self.reward, ByOutcome):
             going, ending = (law.draw(len(rows), random)[..., None] for law in self.reward)
@@ -93,22 +114,22 @@ def draw_models(
     """Prepare draws from the posterior of what the counts of a model were drawn from.
 
     ``reward`` is the known table ``(S, A)``; where it was estimated, ``rewards`` says how, ``batch`` from which rows.
-    ``target`` is the mean of the prior: unless given, what the model's regularizer pulls toward, if that is a prior for
-    rows, and else the uniform row. (Discounting, and averaging over actions, pull elsewhere.) A target that was learned
-    from the rows is judged with each pair's own rows left out, so that it is not trusted more than it deserves; another
-    one that was made from the rows is taken as known beforehand, and its draws differ less than they should.
+    ``target`` is another mean of the prior than the regularizer's own, and the data say how strong; one that was made
+    from the rows is taken as known beforehand, and its draws differ less than they should.
     """
     counts = model.counts
     if counts.batch:
         raise InputError("A posterior is of one data set; these counts have leading axes. Take them one by one.")
-    pull = _prior_mean(model) if target is None else target
-    table, prior = _outcomes(counts, pull)
+    pull = targets.uniform(counts) if target is None else target
+    beliefs = (model.shrinkage.beliefs if target is None else ()) or (by_evidence(counts, pull),)
+    table, priors = _outcomes(counts, [each.target for each in beliefs])
     size = whole("draws", draws, 1)
     law = _reward_law(counts, reward, rewards, batch)
     random = generator(rng)
-    magnitude = draw_magnitudes(counts, size, rng=random, target=pull, **(_believed(model) if target is None else {}))
+    belief, magnitude = _draw_beliefs(beliefs, size, random)
     together = max(1, BLOCK // table.size)
-    return Draws(table, prior, magnitude, law, together, random.integers(2**32, size=(-(-size // together), 4)))
+    seeds = random.integers(2**32, size=(-(-size // together), 4))
+    return Draws(table, priors, belief, magnitude, _held(model, table.shape), law, together, seeds)
 
 
 def draw_rows(alpha: Floats, random: np.random.Generator) -> Floats:
@@ -146,23 +167,29 @@ def _reward_law(counts: Counts, reward: Any, rewards: Rewards | None, batch: Bat
     return reward_posterior(rewards, batch)
 
 
-def _prior_mean(model: Model) -> Kernel:
-    """What the regularizer pulls toward, where that is meant as a prior for rows; else the uniform row."""
-    shrinkage = model.shrinkage
-    prior = shrinkage.learned and not shrinkage.averages_actions
-    return shrinkage.target if prior else targets.uniform(model.counts)
+def _draw_beliefs(beliefs: Sequence[Belief], size: int, random: np.random.Generator) -> tuple[Integers, Floats]:
+    """Which belief each draw takes for true, and its magnitudes, ``(draws, S, A)``."""
+    chance = np.array([float(each.chance) for each in beliefs])
+    which = random.choice(len(beliefs), size=size, p=chance / chance.sum())
+    parts = [(which == b, belief.magnitudes) for b, belief in enumerate(beliefs) if (which == b).any()]
+    drawn = [(taken, draw(int(taken.sum()), rng=random)) for taken, draw in parts]
+    magnitude = np.empty((size, *drawn[0][1].shape[1:]))
+    for taken, found in drawn:
+        magnitude[taken] = found
+    return which, magnitude
 
 
-def _believed(model: Model) -> dict[str, Any]:
-    """How a learned target is judged, and how strong such targets are before any data."""
-    details = model.shrinkage.details
-    if not isinstance(details, Believed) or details.judged is None:
-        return {}
-    return {"judged": details.judged, "center": CENTER, "spread": SPREAD}
+def _held(model: Model, shape: tuple[int, ...]) -> Floats | None:
+    """Rows that a convention stands for, over all outcomes; NaN elsewhere."""
+    if not model.held.any():
+        return None
+    rows, ending = model.data.dense(), 1 - model.data.mass()
+    full = rows if shape[-1] == rows.shape[-1] else np.concatenate([rows, ending[..., None]], axis=-1)
+    return np.where(model.held[..., None], full, np.nan)
 
 
-def _outcomes(counts: Counts, pull: Kernel) -> tuple[Integers, Floats]:
-    """Counts ``(S, A, N)`` and prior mean ``(S or 1, A or 1, N)`` over the outcomes; where ending is one, the last."""
+def _outcomes(counts: Counts, means: Sequence[Kernel]) -> tuple[Integers, tuple[Floats, ...]]:
+    """Counts ``(S, A, N)`` and prior means ``(S or 1, A or 1, N)`` over the outcomes; where ending is one, the last."""
     S, A = counts.n_states, counts.n_actions
     if S * A * S > LARGEST:
         raise InputError(
@@ -171,8 +198,9 @@ def _outcomes(counts: Counts, pull: Kernel) -> tuple[Integers, Floats]:
             "which needs no draws of rows."
         )
     table = counts.transitions.toarray().reshape(S, A, S) if counts.sparse else counts.transitions
-    rows, ending = pull.dense(), np.maximum(1 - pull.mass(), 0.0)
-    if counts.ended is None and ending.max() <= MASS_TOLERANCE:
-        return table, rows
+    parts = [(mean.dense(), np.maximum(1 - mean.mass(), 0.0)) for mean in means]
+    if counts.ended is None and max(ending.max() for _, ending in parts) <= MASS_TOLERANCE:
+        return table, tuple(rows for rows, _ in parts)
     ended = np.zeros((S, A), dtype=np.int64) if counts.ended is None else counts.ended
-    return np.concatenate([table, ended[..., None]], axis=-1), np.concatenate([rows, ending[..., None]], axis=-1)
+    priors = tuple(np.concatenate([rows, ending[..., None]], axis=-1) for rows, ending in parts)
+    return np.concatenate([table, ended[..., None]], axis=-1), priors

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.base.arrays import ArrayLike, Floats, Rng, generator, tails, whole
+from certeq.base.arrays import ArrayLike, Floats, Rng, check_level, generator, middle, whole
 from certeq.base.display import told
 from certeq.base.errors import InputError
 from certeq.base.texts import finite
@@ -151,13 +151,13 @@ def off_policy(
         horizon=horizon,
         action_values=action_values,
     )
-    ends = tails(level)
+    check_level(level)
     E = len(log.length)
     found = estimates(log, np.ones((1, E), dtype=np.int64))
     again = estimates(log, generator(rng).multinomial(E, np.full(E, 1 / E), size=whole("bootstrap", bootstrap, 1)))
     facts = _Facts(E, effective_size(log), log.unwatched, _untried(log))
     return OffPolicy(
-        tuple(_estimate(name, float(found[name][0]), again[name], ends, facts) for name in METHODS),
+        tuple(_estimate(name, float(found[name][0]), again[name], level, facts) for name in METHODS),
         *facts,
         behavior="estimated" if behavior is None else "given",
         level=level,
@@ -174,12 +174,12 @@ class _Facts(NamedTuple):
     untried: float
 
 
-def _estimate(name: str, value: float, again: Floats, ends: tuple[float, float], facts: _Facts) -> Estimate:
+def _estimate(name: str, value: float, again: Floats, level: float, facts: _Facts) -> Estimate:
     """An estimate with its interval, and what there is to say about it."""
     defined = again[np.isfinite(again)]
     low = high = np.nan
     if isfinite(value) and facts.episodes > 1 and len(defined):
-        low, high = np.quantile(defined, ends)
+        low, high = middle(defined, level)
     weighed, partial = name in WEIGHED, name in WATCHED and facts.unwatched > UNWATCHED
     thin = weighed and facts.effective_size < FEW
     notes = []

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base import places
-from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, floats, tails, whole, within
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, floats, middle, whole, within
 from certeq.base.display import notebook, number, several
 from certeq.base.errors import InputError, unknown
 from certeq.base.texts import finite
@@ -92,18 +92,18 @@ class Posterior:
     def interval(self, name: str, level: float = LEVEL) -> CredibleInterval:
         """Posterior mean and credible interval of a policy's value."""
         values = self.values[self._place(name)]
-        low, high = np.quantile(values, tails(level))
+        low, high = middle(values, level)
         return CredibleInterval(float(values.mean()), float(low), float(high))
 
     def states(self, name: str, level: float = LEVEL) -> Floats:
         """Posterior mean, low and high end of a policy's value in each state, ``(3, S)``."""
         values = self.state_values[self._place(name)]
-        return np.stack([values.mean(axis=0), *np.quantile(values, tails(level), axis=0)])
+        return np.stack([values.mean(axis=0), *middle(values, level, axis=0)])
 
     def difference(self, first: str, second: str, level: float = LEVEL) -> Difference:
         """How much more the first policy is worth than the second, and with what probability it is."""
         apart = self.values[self._place(first)] - self.values[self._place(second)]
-        low, high = np.quantile(apart, tails(level))
+        low, high = middle(apart, level)
         better = float((apart > 0).mean() + 0.5 * (apart == 0).mean())
         return Difference(float(apart.mean()), float(low), float(high), better)
 
@@ -303,7 +303,7 @@ def _in_order(job: _Job, drawn: Draws, threads: int | None) -> list[tuple[Floats
 def _alone(drawn: Draws, number: int) -> Draws:
     """One block by itself, with no more than it needs: it may travel far."""
     own = slice(number * drawn.together, (number + 1) * drawn.together)
-    return replace(drawn, magnitude=drawn.magnitude[own], seeds=drawn.seeds[[number]])
+    return replace(drawn, magnitude=drawn.magnitude[own], belief=drawn.belief[own], seeds=drawn.seeds[[number]])
 
 
 def _one_block(job: _Job, drawn: Draws) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from certeq.model import targets
 from certeq.model.evidence import ODDS, STRUCTURES, learn_magnitudes
 from certeq.model.kernel import Kernel
 from certeq.model.possible import read_possible, uniform_over
-from certeq.regularizers.shrinkage import Shrinkage
+from certeq.regularizers.shrinkage import Shrinkage, by_evidence
 
 
 def evidence(
@@ -35,5 +35,7 @@ def evidence(
         rows = targets.expert(target, counts)
     elif possible is not None:
         rows = uniform_over(read_possible(possible, counts), counts)
-    found = learn_magnitudes(counts, rows, structures=structures, groups=groups, odds=odds)
-    return Shrinkage(found.weight, targets.uniform(counts) if rows is None else rows, learned=True, details=found)
+    law: dict[str, Any] = {"structures": structures, "groups": groups, "odds": odds}
+    found = learn_magnitudes(counts, rows, **law)
+    pull = targets.uniform(counts) if rows is None else rows
+    return Shrinkage(found.weight, pull, learned=True, details=found, beliefs=(by_evidence(counts, pull, **law),))

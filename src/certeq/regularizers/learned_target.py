@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +14,11 @@ from certeq.data.counts import Counts
 from certeq.model import targets
 from certeq.model.evidence import ODDS, STRUCTURES, Evidence, learn_magnitudes
 from certeq.model.kernel import Kernel, Mixture, Rows
-from certeq.model.nonzeros import places
-from certeq.regularizers.shrinkage import Shrinkage
-
-if TYPE_CHECKING:
-    from certeq.model.believed import Borrowed
+from certeq.regularizers.shrinkage import Shrinkage, by_evidence
 
 PLAIN_ODDS = 100.0  # of the uniform target against the borrowed one
 PLAIN_SPREAD = 1.0  # of log M toward the uniform row: a strength that no data are needed to find comes from the prior
-MOST_KEPT = 1_000_000  # non-zeros whose chances are kept
+MOST_KEPT = 8_000_000  # non-zeros whose chances are kept, so that rows can be drawn
 CENTER, SPREAD = 1.0, 1.5  # of log M toward borrowed rows; docs/decisions/0014-learned-target.md
 WORDS = {
     "uniform": "from nowhere: every outcome alike",
@@ -48,7 +44,6 @@ class Believed:
     probability: Floats  # (...): of the borrowed target against the uniform one
     plain: Evidence
     borrowed: Evidence
-    judged: Floats | None = None  # chance of each non-zero under the target, its pair's own rows left out; if not many
 
     def words(self, action: int | None = None) -> str:
         """Say where the rows of an action, or of all on average, borrow from: the candidates in order of their say."""
@@ -83,24 +78,24 @@ def learned_target(
     if not (np.isfinite(plain_odds) and plain_odds > 0):
         raise InputError(f"plain_odds must be a positive number; got {plain_odds}.")
     found = borrow(counts if positions else replace(counts, positions=None), expert=expert)
-    rules: dict[str, Any] = {"structures": structures, "groups": groups, "odds": odds, "table": found.table}
-    plain = learn_magnitudes(counts, spread=PLAIN_SPREAD, **rules)
-    borrowed = learn_magnitudes(counts, judged=found.judged, center=CENTER, spread=SPREAD, **rules)
+    rules: dict[str, Any] = {"structures": structures, "groups": groups, "odds": odds}
+    apart: dict[str, Any] = {"spread": PLAIN_SPREAD} | rules
+    alike: dict[str, Any] = {"judged": found.judged, "center": CENTER, "spread": SPREAD} | rules
+    plain = learn_magnitudes(counts, table=found.table, **apart)
+    borrowed = learn_magnitudes(counts, table=found.table, **alike)
     gain = _total(borrowed.log_evidence) - _total(plain.log_evidence) - np.log(plain_odds)
     chance = 1 / (1 + np.exp(-np.clip(gain, -700, 700)))  # (...)
-    judged = None if len(found.judged) > MOST_KEPT else _judged(counts, chance, found)
-    details = Believed(found.names, found.share, chance, plain, borrowed, judged)
+    details = Believed(found.names, found.share, chance, plain, borrowed)
     pull = chance[..., None, None] * borrowed.weight
     weight = np.minimum((1 - chance[..., None, None]) * plain.weight + pull, 1.0)
     share = np.minimum(np.divide(pull, weight, out=np.zeros_like(pull), where=weight > 0), 1.0)
     weight = np.where(counts.unvisited, 1.0, weight)
-    return Shrinkage(weight, _mixed(counts, share, found.rows), learned=True, details=details)
-
-
-def _judged(counts: Counts, chance: Floats, found: Borrowed) -> Floats:
-    """Chances of what was seen under the uniform row and the borrowed rows, as far as each is believed."""
-    believed = chance.ravel()[places(found.table)[0]]
-    return np.asarray(believed * found.judged + (1 - believed) / counts.n_outcomes)
+    beliefs = (
+        by_evidence(counts, targets.uniform(counts), 1 - chance, **apart),
+        by_evidence(counts, found.rows, chance, **alike),
+    )
+    kept = beliefs if len(found.judged) <= MOST_KEPT else ()  # a longer list is not worth its memory: nobody draws then
+    return Shrinkage(weight, _mixed(counts, share, found.rows), learned=True, details=details, beliefs=kept)
 
 
 def _mixed(counts: Counts, share: Floats, rows: Kernel) -> Kernel:

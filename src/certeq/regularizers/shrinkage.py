@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import ArrayLike, Booleans, Floats, together, within
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Rng, together, within
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts
 from certeq.model import weights
+from certeq.model.evidence import draw_magnitudes
 from certeq.model.kernel import Kernel, Mixture
+
+LEAST, MOST = 1e-9, 1e12  # magnitudes that rows are drawn with: nothing, and certainty
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A law that rows may have: Dirichlet around ``target``, with magnitudes that have a law of their own."""
+
+    target: Kernel
+    magnitudes: Callable[..., Floats]  # (draws, rng=) -> (draws, S, A), given the data
+    chance: Floats  # (...): how much it is believed, given the data
 
 
 @dataclass(frozen=True)
@@ -23,6 +37,7 @@ class Shrinkage:
     learned: bool  # whether the weight answers to the visits of the pair; a constant does not
     averages_actions: bool = False  # whether rewards by pair are averaged over the actions with the same weight
     details: Any = None  # why the weights are what they are, where a regularizer can tell
+    beliefs: tuple[Belief, ...] = ()  # laws that the weights are an average over; none where they come from no prior
 
     def at(self, pairs: Booleans, weight: float) -> Shrinkage:
         """Set the weight of some pairs."""
@@ -41,6 +56,22 @@ class Shrinkage:
     def magnitude(self, counts: Counts) -> Floats:
         """Pseudo-observations that the weight amounts to for each pair, c·w / (1 - w)."""
         return weights.magnitude(counts.visits, self.weight)
+
+
+def by_evidence(counts: Counts, target: Kernel, chance: ArrayLike = 1.0, **law: Any) -> Belief:
+    """The belief whose magnitudes the data choose, as `certeq.model.evidence` tells; ``law`` are its settings."""
+    return Belief(target, partial(draw_magnitudes, counts, target=target, **law), np.asarray(chance))
+
+
+def fixed(counts: Counts, target: Kernel, magnitude: Floats) -> Belief:
+    """The belief in magnitudes that somebody has said, ``(...)``."""
+    shape = (*counts.batch, counts.n_states, counts.n_actions)
+    M = np.broadcast_to(np.clip(magnitude, LEAST, MOST)[..., None, None], (*magnitude.shape, *shape[-2:]))
+    return Belief(target, partial(_same, M), np.ones(()))
+
+
+def _same(magnitude: Floats, draws: int, *, rng: Rng = None) -> Floats:
+    return np.broadcast_to(magnitude, (draws, *magnitude.shape))
 
 
 def strength_of(
@@ -70,8 +101,8 @@ def prior_weight(
     magnitude: ArrayLike | None,
     planning_discount: ArrayLike | None,
     discount: ArrayLike | None,
-) -> Floats:
-    """Dirichlet weight (Eq. 1) with one magnitude for all pairs of a data set.
+) -> tuple[Floats, Floats]:
+    """Dirichlet weight (Eq. 1) with one magnitude for all pairs of a data set, and that magnitude, ``(...)``.
 
     A strength ε means M = ε/(1 - ε)·c̄ with c̄ the data set's mean visits per pair: a pair with c̄ visits gets weight ε.
     """
@@ -89,4 +120,4 @@ def prior_weight(
     else:
         M = weights.read_magnitude(magnitude)
     together(magnitude=M.shape, counts=counts.batch)
-    return weights.dirichlet(counts.visits, M[..., None, None])
+    return weights.dirichlet(counts.visits, M[..., None, None]), M
