@@ -24,6 +24,7 @@ class Means(NamedTuple):
     center: np.ndarray  # (S, A)
     variance: np.ndarray  # (S, A)
     within: float  # variance of a row
+    noisier: float = 1.0
 
     def draw(self, size, random):
         return self.center + np.sqrt(self.variance) * random.standard_normal((size, *self.center.shape))

@@ -10,7 +10,7 @@ from scipy import stats
 
 from certeq import Batch
 from certeq.model.rewards import estimate
-from certeq.questions.reward_posterior import RewardPosterior, reward_posterior, steps
+from certeq.questions.reward_posterior import RewardPosterior, _trust, reward_posterior, steps
 from strategies import SEEDS
 
 FLAT = 1e5  # variance of m that is as good as a flat prior
@@ -32,7 +32,7 @@ def prior_covariance(S, A, omega, tau):
 def gaussian_posterior(own, visits, noise, omega, tau):
     """Mean and covariance of μ given the pairs' means, by matrix algebra."""
     S, A = own.shape
-    precise = visits.ravel() / noise
+    precise = (visits / noise).ravel()
     covariance = np.linalg.inv(np.linalg.inv(prior_covariance(S, A, omega, tau)) + np.diag(precise))
     return (covariance @ (precise * own.ravel())).reshape(S, A), covariance
 
@@ -52,6 +52,39 @@ def test_moments_are_those_of_gaussian_algebra(seed, noise, omega, tau):
     expected, covariance = gaussian_posterior(own, visits, noise, omega, tau)
     np.testing.assert_allclose(mean, expected, atol=1e-3)
     np.testing.assert_allclose(variance.ravel(), np.diag(covariance), rtol=1e-3)
+
+
+@given(SEEDS, VARIANCES)
+def test_pairs_may_be_noisier_than_others(seed, noise):
+    own, visits = problem(seed)
+    noisier = np.random.default_rng(seed).choice([0.1, 1.0, 3.0], size=own.shape)
+    mean, variance = replace(law_of(own, visits, noise, 0.5, 2.0), noisier=noisier).moments
+    expected, covariance = gaussian_posterior(own, visits, noise * noisier, 0.5, 2.0)
+    np.testing.assert_allclose(mean, expected, atol=1e-3)
+    np.testing.assert_allclose(variance.ravel(), np.diag(covariance), rtol=1e-3)
+
+
+def test_a_pair_that_always_paid_the_same_is_taken_at_its_word():
+    state, action = np.repeat([0, 0, 1], 40), np.repeat([0, 1, 0], 40)
+    reward = np.where((state == 0) & (action == 1), np.where(np.arange(120) % 8, -1.0, -100.0), -1.0)
+    batch = Batch(state, action, np.zeros(120, dtype=int), 2, 2, reward=reward)
+    law = reward_posterior(estimate(batch), batch)
+    square = ((reward - law.own[state, action])[(state == 0) & (action == 1)] ** 2).sum()
+    assert law.noisier[0, 1] == pytest.approx((0.1 + square / law.within) / 39.1)
+    assert law.noisier[0, 0] == law.noisier[1, 0] == pytest.approx(0.1 / 39.1)
+    assert law.noisier[1, 1] == 1
+    drawn = law.draw(2000, np.random.default_rng(0))
+    assert drawn[:, 0, 0].std() < drawn[:, 0, 1].std() / 5
+    assert reward_posterior(estimate(batch), None).noisier == 1.0
+
+
+@pytest.mark.parametrize("k", [0.3, 3.0])
+def test_how_much_pairs_differ_in_noise_is_found_from_the_rows(k):
+    rng = np.random.default_rng(0)
+    freedom = np.full(4000, 5)
+    square = k / rng.chisquare(k, 4000) * rng.chisquare(freedom)
+    assert _trust(square, freedom) == k
+    assert _trust(rng.chisquare(freedom), freedom) >= 100
 
 
 @given(SEEDS, VARIANCES)

@@ -72,7 +72,15 @@ def test_the_parts_are_what_the_rooms_that_make_them_give(found, walk):
     learned = found.learned
     policies = {ADVICE: learned.policy.actions, RECORDED: behavior(learned.counts), PLAIN: found.plain}
     alone = posterior(
-        learned.model, learned.table, 0.99, policies, rewards=learned.rewards, batch=walk, draws=80, rng=0
+        learned.model,
+        learned.table,
+        0.99,
+        policies,
+        rewards=learned.rewards,
+        batch=walk,
+        case=learned.case,
+        draws=80,
+        rng=0,
     )
     np.testing.assert_array_equal(found.posterior.state_values, alone.state_values)
     np.testing.assert_array_equal(found.plain, learned.case.under("none").advise().policy)

@@ -223,7 +223,7 @@ def _reward_parts(law: Law, predicted: Floats) -> tuple[Floats, Floats, Floats]:
 
 def _moved(law: RewardPosterior) -> Floats:
     """How far an observed reward moves its mean, in standard deviations, ``(S, A)``."""
-    variance, total = law.variance, law.variance + law.within
+    variance, total = law.variance, law.variance + law.within * law.noisier
     return np.asarray(variance / np.sqrt(np.where(total > 0, total, 1)))
 
 

@@ -163,7 +163,7 @@ def _reward_law(counts: Counts, reward: Any, rewards: Rewards | None, batch: Bat
             "as well, or estimate rewards by pair."
         )
     if rewards.arrival is None and rewards.kinds is not None:
-        return outcome_posteriors(*rewards.kinds)
+        return outcome_posteriors(*rewards.kinds, batch)
     return reward_posterior(rewards, batch)
 
 

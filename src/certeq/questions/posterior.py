@@ -4,16 +4,20 @@ Models are drawn from the posterior (`certeq.questions.draws`) and every policy 
 differences between policies are taken model by model. Each model is also solved: in how many of them is the advised
 action the best one?
 
+Where the rows are at hand, the data are drawn again as well, and a few models from the posterior of each
+(`certeq.questions.again`): by measurement, only then do the intervals hold (docs/coverage.md).
+
 The best policy of a draw is sought among those that could be advised: with the actions that the model allows, and any
 action at random in a state where none may be advised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +29,7 @@ from certeq.base.errors import InputError, unknown
 from certeq.base.texts import finite
 from certeq.base.threads import default_threads
 from certeq.data.batch import Batch
+from certeq.learning.case import Case
 from certeq.learning.equivalence import Model
 from certeq.model.kernel import Kernel, Rows
 from certeq.model.rewards import Rewards
@@ -32,12 +37,14 @@ from certeq.planners import compiled, solve
 from certeq.planners.backup import tied
 from certeq.planners.episodic import check_ends
 from certeq.planners.problem import Problem
+from certeq.questions.again import draw_bagged
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, affordable_draws
 from certeq.questions.chains import as_problem, follow, read_policy, value_chains
 from certeq.questions.draws import Draws, draw_models
 from certeq.questions.episodes import behavior, starts
 
 LEVEL = 0.9
+TRAVELING = 64  # blocks that are on their way to an executor at a time
 REMEDY = "Models drawn from the posterior must end as well: set a horizon"
 CLEAR = 0.8  # an action that is best in fewer than four of five draws is not clearly the best
 
@@ -69,6 +76,7 @@ class Posterior:
     claimed: Floats  # (P,): value under ``start`` in the fitted model
     best: Floats  # (S, A); (H, S, A) with a horizon: share of draws in which each action is optimal, tied ones alike
     advised_best: Floats  # (S,); (H, S) with a horizon: the same for what is advised, NaN where nothing is
+    again: bool = False  # whether the data were drawn again as well; if not, intervals tend to be too narrow
 
     @property
     def values(self) -> Floats:
@@ -128,6 +136,7 @@ class Posterior:
         gaps = dict(zip(self.names, self.optimism.tolist(), strict=True))
         return {
             "draws": self.draws,
+            "data_drawn_again": self.again,
             "level": level,
             "policies": {
                 name: {**self.interval(name, level)._asdict(), "claimed": claimed, "optimism": gaps[name]}
@@ -160,6 +169,7 @@ def posterior(
     *,
     rewards: Rewards | None = None,
     batch: Batch | None = None,
+    case: Case | None = None,
     draws: int = 1000,
     rng: Rng = 0,
     start: ArrayLike | None = None,
@@ -182,6 +192,8 @@ def posterior(
     rewards, batch
         How the rewards were estimated, and from which rows (rewards by pair tell enough without them); without
         ``rewards`` the table is taken as known.
+    case
+        What the model came from. If it has rows, they are drawn again, and models from what is learned from each draw.
     draws, rng
         How many models, and the seed.
     start
@@ -208,16 +220,17 @@ def posterior(
     table = floats("reward", reward)
     if table.shape != (S, A):
         raise InputError(f"Rewards need the shape ({S}, {A}); got {table.shape}.")
-    drawn = draw_models(model, table, draws, rewards=rewards, batch=batch, target=target, rng=rng)
-    first = start_of(model, batch, start)
-    job = _Job(read, gamma, steps, model.allowed, model.stranded, compiled.worth((len(drawn.magnitude),), S))
-    claimed = job.values(model.transition.dense()[None], model.reward(table)[None])[:, 0] @ first
+    size, first = whole("draws", draws, 1), start_of(model, batch, start)
+    sources: Iterable[Draws]
+    if case is None or target is not None:
+        sources = [draw_models(model, table, size, rewards=rewards, batch=batch, target=target, rng=rng)]
+    else:
+        sources = draw_bagged(case, size, rng=rng)
+    job = _Job(read, gamma, steps, model.allowed, model.stranded, compiled.worth((size,), S))
     with places.pool(executor, workers, scheduler) as pool:
-        if pool is None or len(drawn.blocks) == 1:
-            found = _in_order(job, drawn, threads)
-        else:
-            found = list(pool.map(partial(_one_block, job), [_alone(drawn, number) for number in drawn.blocks]))
-    best = np.asarray(sum(often for _, often in found) / len(drawn.magnitude))
+        found = _in_order(job, sources, threads) if pool is None else _elsewhere(job, sources, pool)
+    claimed = job.values(model.transition.dense()[None], model.reward(table)[None])[:, 0] @ first
+    best = np.asarray(sum(often for _, often in found) / size)
     chance = _advised_best(next(iter(policies.values())), read[0], best)
     return Posterior(
         names=tuple(map(str, policies)),
@@ -226,6 +239,7 @@ def posterior(
         claimed=np.asarray(claimed),
         best=best if steps else best[0],
         advised_best=chance if steps else chance[0],
+        again=case is not None and target is None and case.data.batch is not None,
     )
 
 
@@ -291,13 +305,31 @@ def _advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:
     return np.asarray(np.where(silent, np.nan, (policy * best).sum(axis=-1)))
 
 
-def _in_order(job: _Job, drawn: Draws, threads: int | None) -> list[tuple[Floats, Floats]]:
+def _in_order(job: _Job, sources: Iterable[Draws], threads: int | None) -> list[tuple[Floats, Floats]]:
     """Do all blocks, several at a time, and give the results in order; when one fails, the rest is not begun."""
-    pool = ThreadPoolExecutor(min(threads or default_threads(), len(drawn.blocks)))
+    many = threads or default_threads()
+    pool, found = ThreadPoolExecutor(many), list[tuple[Floats, Floats]]()
     try:
-        return list(pool.map(lambda number: job(*drawn.block(number)), drawn.blocks))
+        for some in _some(sources, 4 * many):
+            found += pool.map(lambda one: job(*one[0].block(one[1])), some)
+        return found
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _elsewhere(job: _Job, sources: Iterable[Draws], pool: Executor) -> list[tuple[Floats, Floats]]:
+    """Do all blocks on an executor; counts travel, and no rows."""
+    found = list[tuple[Floats, Floats]]()
+    for some in _some(sources, TRAVELING):
+        found += pool.map(partial(_one_block, job), [_alone(*one) for one in some])
+    return found
+
+
+def _some(sources: Iterable[Draws], many: int) -> Iterator[list[tuple[Draws, int]]]:
+    """Blocks of all sources, so many at a time: each holds a whole table of counts."""
+    blocks = ((drawn, number) for drawn in sources for number in drawn.blocks)
+    while some := list(islice(blocks, many)):
+        yield some
 
 
 def _alone(drawn: Draws, number: int) -> Draws:
@@ -334,6 +366,7 @@ def _ask(asking: Asking) -> Posterior:
         policies,
         rewards=learned.rewards,
         batch=learned.batch,
+        case=learned.case,
         draws=affordable_draws(learned, asking.draws),
         rng=asking.rng,
         horizon=learned.rules.horizon,

@@ -1,10 +1,15 @@
 """Posterior of mean rewards: what the rows leave open about what a pair earns.
 
 The mean reward of a pair is μ(s, a) = m + b(s) + e(s, a): what is earned on the whole, what the state adds and what the
-pair adds, with b ~ Normal(0, ω²) and e ~ Normal(0, τ²). A row earns Normal(μ, σ²). That is one law for pairs with many
-rows, whose own mean decides; for pairs with few, which are drawn toward their state and toward the whole; and for pairs
-without rows, which are as uncertain as pairs differ. So a pair that only looks best by luck is not taken at its word,
-even where the plan took it so.
+pair adds, with b ~ Normal(0, ω²) and e ~ Normal(0, τ²). A row earns Normal(μ, σ²·v(s, a)). That is one law for pairs
+with many rows, whose own mean decides; for pairs with few, which are drawn toward their state and toward the whole; and
+for pairs without rows, which are as uncertain as pairs differ. So a pair that only looks best by luck is not taken at
+its word, even where the plan took it so.
+
+Some pairs are noisier than others: v(s, a) = (k + (c - 1)·s²(s, a)/s²) / (k + c - 1), with s²(s, a) the variance of the
+pair's own c rows, where the rows are at hand; 1 where there are only counts. The less alike the pairs are in this, the
+smaller k: the most likely one, were variances of pairs s²·k/χ²(k). So a pair that always paid the same is taken at its
+word, though others pay by luck; and where noise is the same everywhere, so it is in the law.
 
 Draws go down the line. With s² the pooled variance within pairs, which has d degrees of freedom:
 
@@ -24,11 +29,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers
+from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.data.batch import ENDED, Batch
 from certeq.model.rewards import Rewards
 from certeq.model.rewards import estimate as estimate_rewards
 
+TRUST = np.array([0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0])  # k: rows that all noise counts for in a pair's own
 GRID = np.geomspace(0.02, 4, 20)  # of ω and τ, in standard deviations of all rewards
 
 
@@ -56,12 +62,13 @@ class RewardPosterior:
     spreads: Floats  # (G, 2): ω² and τ²
     chance: Floats  # (G,)
     span: tuple[float, float] = (-np.inf, np.inf)  # draws beyond are held at its ends
+    noisier: Floats | float = 1.0  # v: variance within a pair, relative to s²
 
     def draw(self, size: int, random: np.random.Generator) -> Floats:
         """Draw all means ``size`` times, ``(size, S, A)``."""
         noise = self.within * (self.freedom + 2) / random.chisquare(self.freedom + 2, size=size)
         at = random.choice(len(self.chance), size=size, p=self.chance)
-        step = steps(self.own, self.visits, noise, *self.spreads[at].T)
+        step = steps(self.own, self.visits, noise, *self.spreads[at].T, noisier=self.noisier)
         whole = (step.whole + np.sqrt(step.whole_variance) * random.standard_normal(size))[:, None]
         state = _normal(step.state_kept * step.state + (1 - step.state_kept) * whole, step.state_variance, random)
         mean = step.pair_kept * self.own + (1 - step.pair_kept) * state[..., None]
@@ -70,7 +77,8 @@ class RewardPosterior:
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
         """Posterior mean and variance of each μ, were σ² known to be s², ``(S, A)`` each."""
-        step = steps(self.own, self.visits, np.full(len(self.chance), self.within), *self.spreads.T)
+        noise = np.full(len(self.chance), self.within)
+        step = steps(self.own, self.visits, noise, *self.spreads.T, noisier=self.noisier)
         rest = 1 - step.state_kept
         state = step.state_kept * step.state + rest * step.whole[:, None]
         spread = step.state_variance + rest**2 * step.whole_variance[:, None]
@@ -85,10 +93,11 @@ class RewardPosterior:
         return self.moments[1]
 
 
-def reward_posterior(rewards: Rewards, batch: Batch | None) -> RewardPosterior:
+def reward_posterior(rewards: Rewards, batch: Batch | None, rows: Booleans | None = None) -> RewardPosterior:
     """Read the posterior off the rows: of pairs, or of arrivals where rewards were estimated by next state.
 
-    For pairs, the estimates tell all that is needed, and there may be no rows.
+    For pairs, the estimates tell all that is needed, and there may be no rows; where there are, which of them these
+    are the rewards of may be said.
     """
     if rewards.arrival is not None:
         assert batch is not None
@@ -104,9 +113,34 @@ def reward_posterior(rewards: Rewards, batch: Batch | None) -> RewardPosterior:
     unit = np.sqrt(between + rewards.within) or 1e-9 * max(1.0, abs(mean))  # where all rewards are one, next to nothing
     omega, tau = (axis.ravel() for axis in np.meshgrid(unit * GRID, unit * GRID, indexing="ij"))
     spreads = np.stack([omega**2, tau**2], axis=1)
-    found = steps(own, seen, np.full(len(omega), within), *spreads.T).likelihood + np.log(omega * tau)
+    noisier = _noisier(own, seen, within, batch, rows)
+    found = steps(own, seen, np.full(len(omega), within), *spreads.T, noisier=noisier).likelihood + np.log(omega * tau)
     chance = np.exp(found - found.max())
-    return RewardPosterior(own, seen, within, freedom, spreads, chance / chance.sum())
+    return RewardPosterior(own, seen, within, freedom, spreads, chance / chance.sum(), noisier=noisier)
+
+
+def _noisier(
+    own: Floats, visits: Integers, within: float, batch: Batch | None, rows: Booleans | None
+) -> Floats | float:
+    """Variance within each pair relative to that of all, ``(S, A)``; 1 where nobody can tell."""
+    if batch is None or batch.reward is None or not within > 0:
+        return 1.0
+    taken = slice(None) if rows is None else rows
+    pair = batch.state[taken] * batch.n_actions + batch.action[taken]
+    apart = (batch.reward[taken] - own.ravel()[pair]) / np.sqrt(within)
+    square: Floats = np.bincount(pair, apart**2, minlength=own.size).astype(np.float64).reshape(own.shape)
+    freedom = np.maximum(visits - 1, 0)
+    k = _trust(square[freedom > 0], freedom[freedom > 0])
+    return 1.0 if k == TRUST[-1] else np.asarray((k + square) / (k + freedom))
+
+
+def _trust(square: Floats, freedom: Integers) -> float:
+    """The most likely k, given squared distances within pairs in units of s², and their degrees of freedom."""
+    from scipy.special import betaln
+
+    k = TRUST[:, None]
+    found = k / 2 * np.log(k) - betaln(freedom / 2, k / 2) - (k + freedom) / 2 * np.log(k + square)
+    return float(TRUST[np.argmax(found.sum(axis=1))])
 
 
 class ByOutcome(NamedTuple):
@@ -116,25 +150,27 @@ class ByOutcome(NamedTuple):
     ending: RewardPosterior
 
 
-def outcome_posteriors(went_on: Rewards, ended: Rewards) -> ByOutcome:
+def outcome_posteriors(went_on: Rewards, ended: Rewards, batch: Batch | None = None) -> ByOutcome:
     """Posteriors of what going on and what ending pays, each within what was seen.
 
     Where nothing went on, going on pays nothing, as in the plan.
     """
     if went_on.visits.any():
-        one = reward_posterior(went_on, None)
+        one = reward_posterior(went_on, batch, None if batch is None else ~batch.ended)
     else:
         none = np.zeros_like(went_on.mean)
         one = RewardPosterior(none, went_on.visits + 1, 0.0, 1, np.zeros((1, 2)) + 1e-300, np.ones(1))
-    other = reward_posterior(ended, None)
+    other = reward_posterior(ended, batch, None if batch is None else batch.ended)
     span = went_on.span if went_on.visits.any() else (0.0, 0.0)
     return ByOutcome(replace(one, span=span), replace(other, span=ended.span))
 
 
-def steps(own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floats) -> Conditionals:
+def steps(
+    own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floats, *, noisier: Floats | float = 1.0
+) -> Conditionals:
     """Take the law apart, for k values ``(k,)`` of the variances σ², ω² and τ²."""
     seen, c = visits > 0, np.maximum(visits, 1)
-    error = noise[:, None, None] / c
+    error = noise[:, None, None] * (noisier / c)
     pair = tau[:, None, None] + error  # variance of a pair's own mean around m + b
     weight = np.where(seen, 1 / pair, 0.0)
     total = weight.sum(axis=-1)

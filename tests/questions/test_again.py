@@ -1,0 +1,105 @@
+"""Data drawn again: each draw is what learning from the drawn episodes gives, and models come from its posterior."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from certeq import learn
+from certeq.questions.again import EACH, count_again, draw_bagged, drawn_again
+from certeq.questions.draws import draw_models
+from certeq.questions.posterior import posterior
+from logbook import logged, taken
+from strategies import SEEDS, all_outcomes, as_sparse
+
+WAYS = (
+    {"discount": 0.9},
+    {"discount": 0.9, "regularizer": "evidence", "reward_pool": "state"},
+    {"discount": 0.9, "reward_by": "next_state", "regularizer": "uniform_prior", "magnitude": 2.0},
+    {"discount": 0.9, "reward": [[1, 0.9], [0, 0.1], [0.5, 0.5]]},
+)
+
+
+def drawn_rows(batch, seed):
+    """Rows of the episodes that are drawn, written out as the module promises."""
+    random = np.random.default_rng(seed)
+    if batch.episode is None:
+        return random.integers(len(batch), size=len(batch))
+    names = np.unique(batch.episode)
+    return np.concatenate(
+        [np.flatnonzero(batch.episode == names[i]) for i in random.integers(len(names), size=len(names))]
+    )
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@settings(max_examples=10)
+@given(SEEDS)
+def test_a_case_drawn_again_is_what_the_drawn_episodes_make(way, seed):
+    batch = logged(seed)
+    learned = learn(batch, **way)
+    case, rows = drawn_again(learned.case, batch, np.random.default_rng(seed))
+    again = taken(batch, drawn_rows(batch, seed))
+    assert sorted(zip(rows.state, rows.action, rows.next_state, strict=True)) == sorted(
+        zip(again.state, again.action, again.next_state, strict=True)
+    )
+    if batch.ended.any() != again.ended.any():
+        return  # the outcomes would no longer be those of the data
+    wanted = learn(again, **way).case
+    np.testing.assert_allclose(case.model.transition.dense(), wanted.model.transition.dense(), atol=1e-12)
+    np.testing.assert_allclose(case.table, wanted.table, atol=1e-9)
+
+
+def test_rows_are_drawn_where_there_are_no_episodes():
+    batch = replace(logged(3, ends=False), episode=None)
+    case, _ = drawn_again(learn(batch, discount=0.9).case, batch, np.random.default_rng(5))
+    wanted = learn(taken(batch, drawn_rows(batch, 5)), discount=0.9)
+    np.testing.assert_array_equal(case.data.counts.transitions, wanted.counts.transitions)
+
+
+@given(SEEDS)
+def test_counting_again_is_counting_the_drawn_rows(seed):
+    batch = logged(seed)
+    like = learn(batch).counts
+    often = np.random.default_rng(seed).integers(3, size=len(batch))
+    wanted = np.zeros(all_outcomes(like).shape, dtype=int)
+    for s, a, n, times in zip(batch.state, batch.action, batch.next_state, often, strict=True):
+        wanted[s, a, n] += times  # ending is -1, the last outcome
+    np.testing.assert_array_equal(all_outcomes(count_again(batch, often, like)), wanted)
+    sparse = count_again(batch, often, as_sparse(like))
+    assert sparse.sparse
+    np.testing.assert_array_equal(sparse.visits, wanted.sum(axis=-1))
+
+
+def test_so_many_models_are_drawn_from_as_many_data_sets_as_that_takes():
+    learned = learn(logged(4), discount=0.9)
+    parts = list(draw_bagged(learned.case, 2 * EACH + 3, rng=1))
+    assert [len(part.magnitude) for part in parts] == [EACH, EACH, 3]
+    assert any((one.counts != parts[0].counts).any() for one in parts[1:])
+    assert all(part.counts.sum() > 0 for part in parts)
+
+
+def test_values_are_those_of_the_models_drawn_so_and_spread_more_than_one_posterior():
+    batch = logged(4, episodes=30)
+    learned = learn(batch, discount=0.9)
+    told = {"rewards": learned.rewards, "batch": batch, "draws": 400, "rng": 2}
+    what = (learned.model, learned.table, 0.9, {"advice": learned.policy.actions})
+    alone, bagged = posterior(*what, **told), posterior(*what, **told, case=learned.case)
+    first = next(draw_bagged(learned.case, 400, rng=2)).block(0)
+    state = np.arange(batch.n_states)
+    advice = np.maximum(learned.policy.actions, 0)
+    chain, gain = first[0][0, state, advice], first[1][0, state, advice]
+    if (learned.policy.actions >= 0).all():
+        value = np.linalg.solve(np.eye(batch.n_states) - 0.9 * chain, gain)
+        np.testing.assert_allclose(bagged.state_values[0, 0], value)
+    assert bagged.draws == 400
+    assert bagged.values.std() > 1.1 * alone.values.std()
+    np.testing.assert_array_equal(bagged.values, posterior(*what, **told, case=learned.case, threads=1).values)
+
+
+def test_counts_alone_are_not_drawn_again():
+    learned = learn(logged(4), discount=0.9)
+    case = replace(learned.case, data=replace(learned.case.data, batch=None))
+    (only,) = draw_bagged(case, 30, rng=np.random.default_rng(1))
+    wanted = draw_models(learned.model, learned.table, 30, rewards=learned.rewards, rng=1)
+    np.testing.assert_array_equal(only.block(0)[0], wanted.block(0)[0])
