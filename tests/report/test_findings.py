@@ -28,6 +28,8 @@ PARTS = {
     "collect",
     "origin",
     "avoided",
+    "outer",
+    "returns",
 }
 
 

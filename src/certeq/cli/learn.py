@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from certeq.cli import options, source
 from certeq.cli.options import Output, Work
@@ -41,6 +41,7 @@ def learn(
     from certeq.cli import show
     from certeq.learning import screen
     from certeq.learning.learned import learn as run
+    from certeq.questions.sure import to_json
 
     names = ("policy.json", "policy.csv", "summary.json", *(["report.html"] if output.report else []))
     paths = {name: output.out / name for name in names}
@@ -51,19 +52,24 @@ def learn(
         learned = run(found, rules, reward=reward, progress=planning.progress, on_interrupt="return")
         planning.check(learned)
     files: dict[Path, str | bytes] = {}
+    told: dict[str, Any] = {"seed": output.seed}
+    findings = None
     if learned.interrupted:  # somebody who wants an end does not want all that a report asks
         paths.pop("report.html", None)
     elif output.report:
-        learned, files[paths["report.html"]] = show.page(learned, output, work)
+        findings, files[paths["report.html"]] = show.page(learned, output, work)
+        learned, told = findings.learned, told | {"sure": to_json(findings)}
     else:
         learned = show.sure(learned, output, work)
     files |= {
         paths["policy.json"]: learned.policy.to_bytes(),
         paths["policy.csv"]: policy_csv(learned),
-        paths["summary.json"]: texts.json_text(learned.summary.to_json() | {"seed": output.seed}),
+        paths["summary.json"]: texts.json_text(learned.summary.to_json() | told),
     }
     writing.write_files(files, force=output.force)
     screen.show(learned, console)
+    if findings is not None:
+        show.worth(console, findings)
     show.written(console, *paths.values())
     if learned.interrupted:
         console.print("Planning was stopped, and this is what it had by then." + " No report was made." * output.report)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from certeq.cli.options import Output, Work
     from certeq.learning.learned import Learned
     from certeq.planners import Progress
+    from certeq.questions.findings import Findings
 
 PATIENCE = 2.0  # seconds without a word
 
@@ -91,10 +92,10 @@ def how_far(at: Progress) -> str:
     )
 
 
-def page(learned: Learned, output: Output, work: Work, **asked: Any) -> tuple[Learned, str]:
+def page(learned: Learned, output: Output, work: Work, **asked: Any) -> tuple[Findings, str]:
     """Ask all questions of a learned policy and write the report, telling what is being done if it takes a while.
 
-    The policy comes back with what was found out about how sure its actions are.
+    Gives what was found and the page.
     """
     from certeq.base import places
     from certeq.questions.examine import examine
@@ -106,7 +107,7 @@ def page(learned: Learned, output: Output, work: Work, **asked: Any) -> tuple[Le
                 learned, draws=output.draws, rng=output.seed, notice=steps.begin, executor=executor, **asked
             )
         steps.begin("Drawing and writing the report")
-        return findings.learned, render(findings, suppress_below=output.suppress_below, manifest={"seed": output.seed})
+        return findings, render(findings, suppress_below=output.suppress_below, manifest={"seed": output.seed})
 
 
 def sure(learned: Learned, output: Output, work: Work) -> Learned:
@@ -116,6 +117,17 @@ def sure(learned: Learned, output: Output, work: Work) -> Learned:
 
     with Steps() as steps, places.executor(**work.places) as executor:
         return how_sure(learned, draws=output.draws, rng=output.seed, notice=steps.begin, executor=executor)
+
+
+def worth(out: Console, findings: Findings) -> None:
+    """Say what the advice is worth and how sure that is, and first what undoes the rest."""
+    from certeq.questions.alerts import leading
+    from certeq.questions.sure import sentences
+
+    for line in leading(findings):
+        out.print(f"[red]![/red] {escape(line)}")
+    for line in sentences(findings):
+        out.print(escape(line))
 
 
 def written(out: Console, *paths: Path) -> None:

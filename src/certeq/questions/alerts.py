@@ -5,18 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from certeq.base.display import several
-from certeq.questions.asking import ADVICE, RECORDED
+from certeq.data.look import FEW
 from certeq.questions.findings import Findings
+from certeq.questions.sure import THIN, chance
 
+EVEN = 0.5
 SURE = 0.9  # that the advice beats what was recorded: below this it is said
 MARKOV = "whether the states look Markov"
 
 
 def alerts(findings: Findings) -> list[str]:
-    """Everything that deserves a second look, what was decided unasked first."""
+    """Everything that deserves a second look: what undoes the rest first, then what was decided unasked."""
     summary = findings.learned.summary
     found = [alert for name, tell in TELL.items() if findings.found.get(name) is not None for alert in tell(findings)]
-    return [*summary.decisions, *summary.alerts, *found]
+    return [*leading(findings), *summary.decisions, *summary.alerts, *found]
+
+
+def leading(findings: Findings) -> list[str]:
+    """What nobody may overlook: that the intervals cannot be trusted, or that the advice is likely worse."""
+    found = []
+    if findings.returns is not None and findings.returns.agrees is False:
+        found += findings.returns.lines()
+    better = chance(findings)
+    if better is not None and better < EVEN:
+        found.append(
+            f"The advice is more likely worse than what was recorded: the chance that it is better is only "
+            f"{better:.0%}, by the model. Do what was done, or collect what is missing first."
+        )
+    return found
 
 
 def checked(findings: Findings) -> list[str]:
@@ -42,15 +58,25 @@ def unasked(findings: Findings) -> dict[str, str]:
 
 def _posterior(findings: Findings) -> Iterator[str]:
     found = findings.posterior
-    if {ADVICE, RECORDED} <= {*found.names}:
-        better = found.difference(ADVICE, RECORDED).better
-        if better < SURE:
-            yield f"That the advice beats what was recorded has a probability of only {better:.0%}, by the model."
+    better = chance(findings)
+    if better is not None and EVEN <= better < SURE:
+        yield f"That the advice beats what was recorded has a probability of only {better:.0%}, by the model."
+    if found.thin > THIN:
+        yield (
+            f"{found.thin:.0%} of the advised decisions are for pairs with fewer than {FEW} rows, so no chance is told "
+            "that the advice beats what was recorded."
+        )
 
 
 def _off_policy(findings: Findings) -> Iterator[str]:
     if not findings.off_policy.trust:
         yield f"The episodes themselves do not back the advice. {findings.off_policy.verdict}"
+
+
+def _outer(findings: Findings) -> Iterator[str]:
+    if findings.outer.wide:
+        said = " ".join(findings.outer.lines()[1:])
+        yield f"What the advice is worth depends much on rows that nobody saw. {said}"
 
 
 def _fragility(findings: Findings) -> Iterator[str]:
@@ -69,6 +95,7 @@ def _conventions(findings: Findings) -> Iterator[str]:
 
 TELL: dict[str, Callable[[Findings], Iterator[str]]] = {  # name of a question -> what in its answer is an alert
     "posterior": _posterior,
+    "outer": _outer,
     "off_policy": _off_policy,
     "fragility": _fragility,
     "conventions": _conventions,

@@ -76,7 +76,7 @@ class Outer:
         if not self.wide:
             return [*said, "That is not much more than if rows are alike in the way the model believes."]
         if not self.thin:
-            return [*said, "It is this wide because many pairs that the advice leads to have few rows."]
+            return [*said, "It is this wide because pairs that the advice leads to have few rows."]
         pairs = ", ".join(
             f"{name(each.action)} in {name(each.state)} ({several(each.rows, 'row')}, {each.share:.0%} of the width)"
             for each in self.thin

@@ -29,6 +29,7 @@ from certeq.base.errors import InputError, unknown
 from certeq.base.texts import finite
 from certeq.base.threads import default_threads
 from certeq.data.batch import Batch
+from certeq.data.look import FEW
 from certeq.learning.case import Case
 from certeq.learning.equivalence import Model
 from certeq.model.kernel import Kernel, Rows
@@ -44,6 +45,7 @@ from certeq.questions.draws import Draws, draw_models
 from certeq.questions.episodes import behavior, starts
 
 LEVEL = 0.9
+LASTING = 1000  # decisions for which a policy is followed, where there is neither discount nor horizon
 TRAVELING = 64  # blocks that are on their way to an executor at a time
 REMEDY = "Models drawn from the posterior must end as well: set a horizon"
 CLEAR = 0.8  # an action that is best in fewer than four of five draws is not clearly the best
@@ -76,6 +78,7 @@ class Posterior:
     claimed: Floats  # (P,): value under ``start`` in the fitted model
     best: Floats  # (S, A); (H, S, A) with a horizon: share of draws in which each action is optimal, tied ones alike
     advised_best: Floats  # (S,); (H, S) with a horizon: the same for what is advised, NaN where nothing is
+    thin: float = 0.0  # share of the advised decisions, as the model has them follow, for pairs with fewer than 5 rows
     again: bool = False  # whether the data were drawn again as well; if not, intervals tend to be too narrow
 
     @property
@@ -137,6 +140,7 @@ class Posterior:
         return {
             "draws": self.draws,
             "data_drawn_again": self.again,
+            "thin": self.thin,
             "level": level,
             "policies": {
                 name: {**self.interval(name, level)._asdict(), "claimed": claimed, "optimism": gaps[name]}
@@ -239,6 +243,7 @@ def posterior(
         claimed=np.asarray(claimed),
         best=best if steps else best[0],
         advised_best=chance if steps else chance[0],
+        thin=_thin(model, read[0][0], first, float(gamma), steps),
         again=case is not None and target is None and case.data.batch is not None,
     )
 
@@ -303,6 +308,14 @@ def _advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:
     array = np.asarray(advised)
     silent = (array < 0) if array.dtype.kind in "iu" else np.zeros(array.shape[:-1], dtype=bool)
     return np.asarray(np.where(silent, np.nan, (policy * best).sum(axis=-1)))
+
+
+def _thin(model: Model, policy: Floats, start: Floats, discount: float, horizon: int | None) -> float:
+    """Share of a policy's decisions that are for pairs with few rows, as often as the fitted model leads to them."""
+    lasting = min(discount, 1 - 1 / (horizon or LASTING))
+    chain, _ = follow(model.transition.dense()[None], np.zeros((1, *policy.shape)), policy)
+    often = np.linalg.solve(np.eye(len(start)) - lasting * chain[0].T, start)[:, None] * policy
+    return float(often[model.counts.visits < FEW].sum() / often.sum())
 
 
 def _in_order(job: _Job, sources: Iterable[Draws], threads: int | None) -> list[tuple[Floats, Floats]]:

@@ -7,6 +7,7 @@ what it cannot tell. The page holds counts of states, never rows or identifiers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import certeq
@@ -73,6 +74,9 @@ def render(
 
 def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     learned, summary = findings.learned, findings.learned.summary
+    if limit > 1 and findings.outer is not None:  # which pairs make it wide tells how often they were tried
+        nameless = replace(findings.outer, thin=())
+        findings = replace(findings, found={**findings.found, "outer": nameless})
     teller = tables.Teller(findings, limit)
     missing = dict(findings.missing)
     if teller.hidden.any():

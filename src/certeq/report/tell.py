@@ -8,7 +8,8 @@ import numpy as np
 
 from certeq.base.display import harmless, number, percent, several, shorten
 from certeq.data.look import FEW
-from certeq.questions.asking import ADVICE, PLAIN, RECORDED
+from certeq.questions import sure
+from certeq.questions.asking import ADVICE, PLAIN
 from certeq.questions.findings import Findings
 from certeq.regularizers.learned_target import Believed
 
@@ -68,14 +69,7 @@ def _sure(findings: Findings) -> Iterator[str]:
     found = findings.posterior
     if found is None:
         return
-    value, before = found.interval(ADVICE), found.interval(RECORDED)
-    gain = found.difference(ADVICE, RECORDED)
-    yield (
-        f"Given what the data leave open, following the advice is worth {number(value.mean)} (90 % interval "
-        f"{number(value.low)} to {number(value.high)}), and doing what was recorded {number(before.mean)} "
-        f"({number(before.low)} to {number(before.high)}): the advice is better with probability "
-        f"{percent(gain.better, found.draws)}, if the states hold all that matters."
-    )
+    yield from sure.sentences(findings)
     open_states, total = len(findings.open), int(findings.choice.sum())
     limit = percent(findings.learned.policy.min_chance)
     if open_states:
@@ -100,9 +94,10 @@ def tiles(findings: Findings) -> Iterator[tuple[str, str]]:
     yield f"{summary.pairs_seen / summary.pairs:.0%}".replace("%", " %"), "of state–action pairs were ever tried"
     if findings.posterior is not None:
         total, open_states = int(findings.choice.sum()), len(findings.open)
-        better = findings.posterior.difference(ADVICE, RECORDED).better
-        chance = percent(better, findings.posterior.draws)
-        yield chance, "chance that the advice beats what was recorded, by the model"
+        better = sure.chance(findings)
+        if better is not None:
+            told = percent(better, findings.posterior.draws)
+            yield told, "chance that the advice beats what was recorded, by the model"
         if total:
             yield f"{total - open_states:,} of {total:,}", "states with a choice where one action is clearly best"
     if findings.off_policy is not None:

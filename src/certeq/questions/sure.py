@@ -1,0 +1,63 @@
+"""How sure: the intervals and chances of a report, in the same words for page, terminal and file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from certeq.base.display import number, percent
+from certeq.data.look import FEW
+from certeq.questions.asking import ADVICE, RECORDED
+from certeq.questions.findings import Findings
+
+THIN = 0.25  # share of the advised decisions that are for pairs with few rows, above which no chance is told
+
+
+def chance(findings: Findings) -> float | None:
+    """Chance that the advice beats what was recorded; None where nobody can tell, or it would rest on too little."""
+    found = findings.posterior
+    if found is None or not {ADVICE, RECORDED} <= {*found.names} or found.thin > THIN:
+        return None
+    return float(found.difference(ADVICE, RECORDED).better)
+
+
+def sentences(findings: Findings) -> Iterator[str]:
+    """What the advice is worth: as believed, whatever the unseen rows are like, and whether to trust either."""
+    found = findings.posterior
+    if found is None:
+        return
+    value, before = found.interval(ADVICE), found.interval(RECORDED)
+    better = chance(findings)
+    if better is not None:
+        told = f": the advice is better with a chance of {percent(better, found.draws)}"
+    else:
+        told = (
+            f". How likely the advice is better is not told: {found.thin:.0%} of its decisions are for pairs with "
+            f"fewer than {FEW} rows"
+        )
+    yield (
+        f"If rows are alike in the way the model believes, following the advice is worth {number(value.mean)} (90 % "
+        f"interval {number(value.low)} to {number(value.high)}), and doing what was recorded {number(before.mean)} "
+        f"({number(before.low)} to {number(before.high)}){told}."
+    )
+    if not found.again:
+        yield "From counts alone data cannot be drawn again, and these intervals tend to be too narrow."
+    if findings.outer is not None:
+        yield findings.outer.lines()[0]
+
+
+def to_json(findings: Findings) -> dict[str, Any]:
+    """What a file holds of it."""
+    found, outer, returns = findings.posterior, findings.outer, findings.returns
+    if found is None:
+        return {"missing": findings.missing.get("posterior", "It was not asked.")}
+    return {
+        "draws": found.draws,
+        "data_drawn_again": found.again,
+        "thin": found.thin,
+        "credible": {name: found.interval(name)._asdict() for name in found.names},
+        "better": chance(findings),
+        "outer": None if outer is None else outer.to_json(),
+        "returns": None if returns is None else returns.to_json(),
+        "words": list(sentences(findings)),
+    }

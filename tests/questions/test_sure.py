@@ -1,0 +1,81 @@
+"""How sure, in words: what undoes the rest comes first, and no chance is told where it would rest on too little."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import certeq
+from certeq.questions.alerts import alerts
+from certeq.questions.asking import ADVICE, RECORDED
+from certeq.questions.examine import examine
+from certeq.questions.returns import Followed, Returns
+from certeq.questions.sure import THIN, chance, sentences, to_json
+from logbook import logged
+
+
+@pytest.fixture(scope="module")
+def found():
+    return examine(certeq.learn(logged(7, episodes=60), discount=0.9), draws=80)
+
+
+def with_part(found, **parts):
+    return replace(found, found={**found.found, **parts})
+
+
+def test_both_intervals_are_told_with_what_they_believe(found):
+    credible, outer = list(sentences(found))
+    assert credible.startswith("If rows are alike in the way the model believes")
+    assert outer.startswith("Whatever the rows that nobody saw are like")
+    assert "with a chance of" in credible
+    written = to_json(found)
+    assert written["words"] == [credible, outer]
+    assert written["better"] == found.posterior.difference(ADVICE, RECORDED).better
+    low, high = written["credible"][ADVICE]["low"], written["credible"][ADVICE]["high"]
+    assert written["outer"]["low"] <= low <= high <= written["outer"]["high"]
+
+
+def test_advice_that_is_likely_worse_is_the_first_thing_said(found):
+    values = found.posterior.state_values.copy()
+    values[0] = values[1] - 1
+    worse = with_part(found, posterior=replace(found.posterior, state_values=values))
+    assert chance(worse) == 0
+    assert alerts(worse)[0].startswith("The advice is more likely worse than what was recorded")
+    assert not any("more likely worse" in alert for alert in alerts(found))
+
+
+def test_a_model_that_does_not_fit_is_said_before_anything_else(found):
+    doubtful = with_part(found, returns=Returns((Followed(8, False, -3.0, 1.0),), 60))
+    assert alerts(doubtful)[0].startswith(
+        "The intervals here cannot be trusted: over 8 decisions the episodes earned 3"
+    )
+
+
+def test_no_chance_is_told_where_the_advised_pairs_are_thin(found):
+    thin = with_part(found, posterior=replace(found.posterior, thin=THIN + 0.1))
+    assert chance(thin) is None
+    assert "How likely the advice is better is not told: 35%" in next(sentences(thin))
+    assert any("so no chance is told" in alert for alert in alerts(thin))
+    assert to_json(thin)["better"] is None
+
+
+def test_thin_decisions_are_weighed_by_how_often_the_model_leads_to_them(found):
+    learned, policy = found.learned, found.learned.policy.actions
+    rows, gamma = learned.model.transition.dense(), 0.9
+    S, A = learned.counts.visits.shape
+    often, now = np.zeros((S, A)), found.posterior.start.copy()
+    for _ in range(400):
+        after = np.zeros(S)
+        for s in range(S):
+            for a in range(A):
+                share = now[s] * (policy[s] == a if policy[s] >= 0 else 1 / A)
+                often[s, a] += share
+                after += gamma * share * rows[s, a]
+        now = after
+    assert found.posterior.thin == pytest.approx(often[learned.counts.visits < 5].sum() / often.sum())
+
+
+def test_without_draws_there_is_nothing_to_tell():
+    found = examine(certeq.learn(logged(7), discount=0.9), draws=0)
+    assert list(sentences(found)) == []
+    assert "No draws" in to_json(found)["missing"]
