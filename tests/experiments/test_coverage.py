@@ -1,28 +1,24 @@
 """Coverage: intervals and chances are held against the truth as they should be, and verdicts follow the table."""
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from certeq import environment, evaluate, plan, sampling, solve, tally
+from certeq import environment, evaluate, learn, sampling, solve
 from certeq.experiments import shards
 from certeq.experiments.figures import coverage as figure
-from certeq.experiments.intervals import AGAIN, BEST, CREDIBLE, INTERVALS, KEPT, draw_again, judge
+from certeq.experiments.intervals import BEST, BETTER, CREDIBLE, FITS, INTERVALS, OUTER, TRIALS, _known, holds, judge
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN
-from certeq.learning.equivalence import estimate
-from certeq.model.rewards import estimate as rewards_of
+from certeq.questions.asking import ADVICE, RECORDED
+from certeq.questions.episodes import behavior
 from certeq.questions.posterior import posterior
+from certeq.questions.returns import returns
 from certeq.report.style import to_png
 
 pytestmark = pytest.mark.slow
 
-SMALL = {
-    "data_sets": 3, "chunk": 2, "tumor": 1, "tumor_chunk": 1, "episodes": 300, "draws": 20, "replicates": 8,
-    "tumor_draws": 20, "tumor_replicates": 8,
-}  # fmt: skip
+SMALL = {"data_sets": 3, "chunk": 2, "tumor": 1, "tumor_chunk": 1, "episodes": 300, "draws": 16}
 
 
 @pytest.fixture(scope="module")
@@ -30,29 +26,27 @@ def table(tmp_path_factory):
     return shards.run(figure.work, figure.cells(SMALL), tmp_path_factory.mktemp("shards"))
 
 
-@pytest.fixture(scope="module")
-def river():
-    truth = environment("river_swim")
-    batch = sampling.trajectories(truth, 6, 19, start=np.full(6, 1 / 6), rng=5)
-    return truth, batch
-
-
 def test_every_data_set_of_every_panel_has_its_intervals(table):
-    lines = table.filter(pl.col("kind") != BEST).group_by("panel", "kind").len()
+    lines = table.filter(pl.col("kind").is_in(INTERVALS)).group_by("panel", "kind").len()
     sets = {panel: 1 if panel.startswith("tumor") else 3 for panel in table["panel"].unique()}
-    assert len(sets) == len(figure.EPISODES) * len(figure.WORLDS) + len(figure.PATIENTS)
+    logs = sum(len(each) for _, _, each in figure.TABLES.values())
+    assert len(sets) == len(figure.EPISODES) * len(figure.WORLDS) + logs + len(figure.NUMBERS) + len(figure.PATIENTS)
     assert len(lines) == len(sets) * len(INTERVALS)
     assert all(row["len"] == sets[row["panel"]] for row in lines.to_dicts())
-    assert (table.filter(pl.col("kind") != BEST)["low"] <= table.filter(pl.col("kind") != BEST)["high"]).all()
+    parts = {kind: table.filter(pl.col("kind") == kind) for kind in INTERVALS}
+    assert (parts[OUTER]["low"] <= parts[CREDIBLE]["low"]).all()
+    assert (parts[CREDIBLE]["low"] <= parts[CREDIBLE]["high"]).all()
+    assert (parts[CREDIBLE]["high"] <= parts[OUTER]["high"]).all()
 
 
 def test_the_worlds_are_all_those_asked_for_and_the_paper_has_enough_data_sets():
     cells = figure.cells(figure.SETTINGS["paper"])
-    assert {c["environment"] for c in cells} == {"random_chain", "river_swim", "loop", "stay_or_leave", "grid", "tumor"}
+    wanted = {"random_chain", "river_swim", "loop", "stay_or_leave", "grid", "tumor", "harbor", "machine", "dose"}
+    assert {c["environment"] for c in cells} == wanted | {"CliffWalking-v1", "FrozenLake-v1"}
     sets = {}
     for cell in cells:
         sets[cell["panel"]] = sets.get(cell["panel"], 0) + cell["data_sets"]
-    assert min(sets.values()) >= 500
+    assert min(n for panel, n in sets.items() if "tumor" not in panel) >= 100
 
 
 def test_random_worlds_are_new_for_each_data_set(table):
@@ -61,62 +55,54 @@ def test_random_worlds_are_new_for_each_data_set(table):
         assert part["truth"].n_unique() == 3
 
 
-def test_lines_say_what_was_chosen_and_what_it_is_worth(river):
-    truth, batch = river
-    lines = list(judge(truth, batch, np.random.default_rng(7), True, 50, 10))
-    advice = plan(tally(batch), truth.reward, truth.discount)
-    worth = truth.start @ evaluate(truth.transition, truth.reward, truth.discount, advice.policy)
+def test_lines_say_what_was_chosen_and_what_it_is_worth():
+    truth = environment("river_swim")
+    batch = sampling.trajectories(truth, 12, 19, start=np.full(6, 1 / 6), rng=5)
+    lines = list(judge(_known(truth, batch, truth.reward), np.random.default_rng(7), 40))
+    learned = learn(batch, reward=truth.reward, discount=float(truth.discount))
+    done, policy = behavior(learned.counts), learned.policy.actions
+    assert (policy >= 0).all()
+    true = [truth.start @ evaluate(truth.transition, truth.reward, truth.discount, each) for each in (policy, done)]
     found = posterior(
-        estimate(tally(batch)),
-        truth.reward,
-        truth.discount,
-        {"advised": advice.policy},
-        draws=50,
-        rng=np.random.default_rng(7),
-        start=truth.start,
-    )
+        learned.model, truth.reward, truth.discount, {ADVICE: policy, RECORDED: done}, batch=batch, case=learned.case,
+        draws=40, rng=np.random.default_rng(7), start=truth.start,
+    )  # fmt: skip
     credible = next(line for line in lines if line["kind"] == CREDIBLE)
-    assert credible["truth"] == pytest.approx(worth)
-    assert (credible["low"], credible["high"]) == found.interval("advised")[1:]
-    assert credible["covered"] == (credible["low"] <= worth <= credible["high"])
+    assert credible["truth"] == pytest.approx(true[0])
+    assert (credible["low"], credible["high"]) == found.interval(ADVICE)[1:]
+    assert credible["covered"] == holds(credible["low"], credible["high"], true[0])
+    better = next(line for line in lines if line["kind"] == BETTER)
+    assert better["claimed"] == found.difference(ADVICE, RECORDED).better
+    assert better["right"] == (true[0] > true[1])
+    fits = next(line for line in lines if line["kind"] == FITS)
+    assert fits["right"] == returns(learned).agrees
     best = solve(truth.transition, truth.reward, truth.discount).policy
     sure = [line for line in lines if line["kind"] == BEST]
     assert sum(line["states"] for line in sure) == 6
-    total = sum(line["states"] * line["right"] for line in sure)
-    assert total == pytest.approx((advice.policy == best).sum())
-    claimed = sum(line["states"] * line["claimed"] for line in sure)
-    assert claimed == pytest.approx(found.advised_best.sum())
+    assert sum(line["states"] * line["right"] for line in sure) == pytest.approx((policy == best).sum())
+    assert sum(line["states"] * line["claimed"] for line in sure) == pytest.approx(found.advised_best.sum())
 
 
 def test_states_where_nothing_is_better_are_left_out():
     truth = environment("loop")
-    batch = sampling.trajectories(truth, 5, 19, rng=1)
-    lines = judge(truth, batch, np.random.default_rng(0), True, 10, 2)
-    assert (
-        sum(line["states"] for line in lines if line["kind"] == BEST) == 4
-    )  # 0, 5, 6 and 7: elsewhere actions are one
+    batch = sampling.trajectories(truth, 12, 19, start=np.full(9, 1 / 9), rng=1)
+    lines = judge(_known(truth, batch, truth.reward), np.random.default_rng(0), 10)
+    # 0, 5, 6 and 7: elsewhere actions are one
+    assert sum(line["states"] for line in lines if line["kind"] == BEST) == 4
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_drawing_episodes_again_is_learning_from_a_batch_that_has_them(river, known):
-    """Each replicate against the batch that it stands for, learned from scratch."""
-    truth, clean = river
-    noise = np.random.default_rng(1).standard_normal(len(clean))
-    batch = replace(clean, reward=clean.reward + (0 if known else 0.3) * noise)
-    advice = plan(tally(batch), truth.reward, truth.discount).policy
-    reward = truth.reward if known else None
-    found = draw_again(batch, reward, truth.discount, advice, truth.start, 4, np.random.default_rng(2))
-    times = np.random.default_rng(2).multinomial(6, np.full(6, 1 / 6), size=4)
-    for b, often in enumerate(times):
-        at = np.concatenate([np.flatnonzero(batch.episode == e) for e in np.repeat(np.arange(6), often)])
-        columns = {name: getattr(batch, name)[at] for name in ("state", "action", "next_state", "reward", "episode")}
-        again = replace(batch, time=None, **columns)
-        table = truth.reward if known else rewards_of(again).mean
-        model = estimate(tally(again), truth.discount)
-        claim = truth.start @ solve(model.transition, table, truth.discount).values
-        kept = truth.start @ evaluate(model.transition, table, truth.discount, advice)
-        assert found[0][b] == pytest.approx(claim, rel=1e-9)
-        assert found[1][b] == pytest.approx(kept, rel=1e-9)
+def test_a_truth_of_zero_does_not_miss_a_low_end_that_is_rounding():
+    assert holds(1e-17, 2.0, 0.0)
+    assert holds(-1.0, 1e6, 1e6 + 1e-5)
+    assert not holds(1e-3, 2.0, 0.0)
+
+
+def test_a_competent_log_of_a_table_has_its_rewards_by_outcome():
+    cell = next(c for c in figure.cells(SMALL) if c["environment"] == "FrozenLake-v1")
+    trial = next(TRIALS["table"](cell, np.random.default_rng(1)))
+    assert trial.reward is None
+    assert set(np.unique(trial.batch.reward)) == {0.0, 1.0}
+    assert (trial.batch.reward[~trial.batch.ended] == 0).all()
 
 
 def test_a_coverage_has_its_exact_binomial_interval():
@@ -150,15 +136,33 @@ def made(covered, right, panels=("here",), sets=400):
     return pl.DataFrame(lines)
 
 
-@pytest.mark.parametrize(("covered", "right", "outcome"), [(0.9, 0.7, HOLDS), (0.7, 0.4, FAILS), (0.87, 0.75, OPEN)])
-def test_verdicts_follow_the_table(covered, right, outcome):
-    verdicts = {verdict.claim: verdict for verdict in figure.holds(made(covered, right))}
+@pytest.mark.parametrize(("covered", "outcome"), [(0.9, HOLDS), (0.7, FAILS), (0.86, OPEN)])
+def test_verdicts_follow_the_table(covered, outcome):
+    verdicts = {verdict.claim: verdict for verdict in figure.holds(made(covered, 0.7))}
     for kind in INTERVALS:
         verdict = verdicts[f"here: {kind} intervals hold the truth in 90%"]
         assert verdict.outcome == outcome
         assert verdict.interval.mean == pytest.approx(covered)
-    assert verdicts["here: the advised action is best as often as claimed"].outcome == outcome
-    assert verdicts["credible: nowhere too low a coverage"].outcome == (FAILS if outcome == FAILS else HOLDS)
+        assert verdicts[figure.SAID[kind]].outcome == (FAILS if outcome == FAILS else HOLDS)
+
+
+@pytest.mark.parametrize(("right", "outcome"), [(0.95, HOLDS), (0.8, FAILS)])
+def test_of_what_is_said_to_be_sure_enough_must_be_true(right, outcome):
+    table = made(0.9, right).with_columns(bin=pl.when(pl.col("bin") == 7).then(9).otherwise(pl.col("bin")))
+    verdict = next(v for v in figure.holds(table) if v.claim == "here: best action as often as claimed")
+    assert verdict.outcome == outcome
+    assert f"true {right:.3f}" in verdict.measured
+    unsure = next(v for v in figure.holds(made(0.9, right)) if v.claim == "here: best action as often as claimed")
+    assert unsure.outcome == OPEN
+
+
+def test_the_shortest_intervals_that_would_have_held_are_those_that_do():
+    rng = np.random.default_rng(0)
+    low, high = -rng.random(500), rng.random(500) + 1
+    truth = 3 * rng.normal(size=500)
+    factor = figure.shortest(low, high, truth)
+    middle, half = (low + high) / 2, (high - low) / 2
+    assert np.mean(np.abs(truth - middle) <= factor * half + 1e-9) == pytest.approx(0.9, abs=0.003)
 
 
 def test_a_shortfall_is_said_in_numbers_and_in_its_direction():
@@ -183,11 +187,9 @@ def test_a_chunk_more_or_less_changes_no_other_data_set(tmp_path):
 
 def test_the_picture_is_drawn_from_the_table(table):
     picture = figure.draw(table)
-    titles = [axis.get_title() for axis in picture.axes if axis.get_visible()]
-    assert titles == [*figure.WORLDS, "tumor", "advice is best"]
+    left, right = picture.axes
+    assert [label.get_text() for label in left.get_yticklabels()] == table["panel"].unique(
+        maintain_order=True
+    ).to_list()
+    assert {text.get_text() for text in right.get_legend().get_texts()} == {BEST, BETTER}
     assert to_png(picture).startswith(b"\x89PNG")
-
-
-def test_both_kinds_of_bootstrap_are_there(table):
-    values = {kind: table.filter(pl.col("kind") == kind)["high"].to_numpy() for kind in (AGAIN, KEPT)}
-    assert (values[AGAIN] >= values[KEPT] - 1e-9).mean() > 0.9  # its own best policy is worth at least as much

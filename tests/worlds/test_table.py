@@ -7,6 +7,7 @@ import pytest
 from certeq.base.errors import InputError
 from certeq.model.kernel import Rows, SparseRows
 from certeq.worlds import from_table, table
+from certeq.worlds.table import log_table
 
 TWO_STATES = {
     0: {0: [(0.25, 0, 4.0, False), (0.25, 0, 0.0, False), (0.5, 1, 2.0, False)], 1: [(1.0, 1, 1.0, True)]},
@@ -125,3 +126,23 @@ def test_an_environment_without_a_table_is_refused():
 def test_a_start_that_does_not_fit_is_refused():
     with pytest.raises(InputError, match="start"):
         from_table(TWO_STATES, start=[1.0])
+
+
+def test_a_log_of_a_table_has_the_chances_and_the_pay_of_its_outcomes():
+    table = {
+        0: {0: [(0.25, 1, 5.0, False), (0.75, 0, -1.0, False)], 1: [(1.0, 1, 2.0, True)]},
+        1: {0: [(0.5, 0, 1.0, False), (0.5, 0, 3.0, True)], 1: [(1.0, 1, 0.0, False)]},
+    }
+    behavior = np.array([[0.9, 0.1], [0.6, 0.4]])
+    log = log_table(table, 4000, 6, behavior=behavior, start=[1.0, 0.0], rng=1)
+    for s, a in np.ndindex(2, 2):
+        here = (log.state == s) & (log.action == a)
+        taken = here.sum() / (log.state == s).sum()
+        assert abs(taken - behavior[s, a]) < 0.02
+        for chance, then, pay, ends in table[s][a]:
+            same = here & (log.next_state == (-1 if ends else then)) & (log.reward == pay)
+            assert abs(same.sum() / here.sum() - chance) < 0.03
+    assert (log.state[log.time == 0] == 0).all()
+    assert log.time.max() <= 5
+    follows = np.flatnonzero(log.episode[1:] == log.episode[:-1])
+    np.testing.assert_array_equal(log.state[follows + 1], log.next_state[follows])

@@ -1,99 +1,88 @@
-"""Intervals for the value of a policy that was chosen from the same data, held against a truth.
+"""Intervals and chances for a policy that was chosen from the same data, held against a truth.
 
-One data set at a time: learn, ask the posterior, draw the episodes again, and see what the policy is worth in truth.
+One data set at a time, as a user would have it: learn with the usual rules, ask how sure that is, and see what the
+policy is worth in truth. A trial is rows together with somebody who knows what policies are worth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Rng, generator, middle
+from certeq.base.arrays import Booleans, Floats, Rng, generator
 from certeq.data.batch import Batch
-from certeq.data.counts import tally
-from certeq.data.sums import add_up
 from certeq.experiments.procedure import draw_batch, draw_truth
-from certeq.learning.equivalence import estimate
+from certeq.learning.learned import learn
 from certeq.model.mdp import MDP
-from certeq.model.rewards import estimate as estimate_rewards
-from certeq.model.rewards import means
-from certeq.planners import Plan, solve
-from certeq.questions.bootstrap import count_again
-from certeq.questions.episodes import episodes
+from certeq.planners import solve
+from certeq.questions.asking import ADVICE, RECORDED
+from certeq.questions.chains import read_policy
+from certeq.questions.episodes import behavior
 from certeq.questions.exact import evaluate
-from certeq.questions.posterior import LEVEL, posterior
+from certeq.questions.outer import outer
+from certeq.questions.posterior import posterior
+from certeq.questions.returns import returns
+from certeq.questions.sure import THIN
+from certeq.worlds.numeric import SIMULATORS, cell_of, numeric_log, numeric_value
+from certeq.worlds.table import from_table, log_table
 
-CREDIBLE, AGAIN, KEPT = "credible", "bootstrap", "bootstrap, policy kept"
-INTERVALS = (CREDIBLE, AGAIN, KEPT)
-BEST = "best action"
-BINS = 10  # of the claimed probability that the advised action is best
+CREDIBLE, OUTER = "credible", "outer"
+INTERVALS = (CREDIBLE, OUTER)
+BEST, BETTER, FITS = "best action", "better than the behavior", "model fits"
+BINS = 10  # of a claimed chance
 ROUNDING = 1e-9
-ROOM = 8_000_000  # numbers in the counts that are planned with together
+POINTS = 600  # that value a policy in a simulator
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Rows, and the truth behind them."""
+
+    batch: Batch
+    reward: Floats | None  # (S, A) where rewards are known
+    discount: float
+    start: Floats  # (S,)
+    value: Callable[[Floats], float]  # what a policy (S, A) is worth in truth
+    tied: Booleans | None = None  # (S, A): the best actions, where the truth is a table
 
 
 def run_cell(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
     """All lines of one chunk of data sets, from a plain description."""
     random = generator(rng)
-    truth = draw_truth(cell["environment"], cell["settings"], cell["data_sets"], random)
-    batch = draw_batch(truth, cell["regime"], cell["data_sets"], random)
-    noise = cell.get("reward_noise")
-    if noise is not None and batch.reward is not None:
-        batch = replace(batch, reward=batch.reward + noise * random.standard_normal(len(batch)))
-    lines = []
-    for d, seed in enumerate(random.spawn(cell["data_sets"])):
-        world, rows = _world(truth, d), _data_set(batch, d)
-        found = judge(world, rows, seed, noise is None, cell["draws"], cell["replicates"])
-        lines += [{"data_set": d, "rows": len(rows), **line} for line in found]
+    lines: list[dict[str, Any]] = []
+    for d, trial in enumerate(TRIALS[cell["kind"]](cell, random)):
+        found = judge(trial, np.random.default_rng(random.integers(2**63)), cell["draws"])
+        lines += [{"data_set": d, "rows": len(trial.batch), **line} for line in found]
     labels = {name: np.full(len(lines), cell[name]) for name in ("panel", "world", "size")}
     return labels | {name: np.array([line[name] for line in lines]) for name in lines[0]}
 
 
-def judge(
-    truth: MDP, batch: Batch, random: np.random.Generator, known: bool, draws: int, replicates: int
-) -> Iterator[dict[str, Any]]:
-    """Lines of one data set: its intervals, and how sure of its advice it was in each state."""
-    gamma, start = truth.discount, truth.start
-    rewards = None if known else estimate_rewards(batch)
-    reward = truth.reward if rewards is None else rewards.mean
-    model = estimate(tally(batch), gamma)
-    policy = solve(model.transition, reward, gamma).policy
+def judge(trial: Trial, random: np.random.Generator, draws: int) -> Iterator[dict[str, Any]]:
+    """Lines of one data set: its intervals, its chances, and whether its model was found to fit."""
+    learned = learn(trial.batch, reward=trial.reward, discount=trial.discount)
+    S, A = learned.counts.visits.shape
+    advice, done = read_policy(ADVICE, learned.policy.actions, S, A)[0], behavior(learned.counts)
     found = posterior(
-        model, reward, gamma, {"advised": policy}, rewards=rewards, batch=batch, draws=draws, rng=random, start=start
-    )
-    true_plan = solve(truth.transition, truth.reward, gamma)
-    worth = float(start @ evaluate(truth.transition, truth.reward, gamma, policy))
-    claims, kept = draw_again(batch, reward if known else None, gamma, policy, start, replicates, random)
-    drawn = {CREDIBLE: found.values[0], AGAIN: claims, KEPT: kept}
-    for kind, values in drawn.items():
-        low, high = middle(values, LEVEL)
-        yield _line(kind, low=low, high=high, truth=worth, covered=float(holds(low, high, worth)))
-    yield from _how_sure(found.advised_best, true_plan, policy)
-
-
-def draw_again(
-    batch: Batch,
-    reward: Floats | None,
-    discount: float,
-    policy: Any,
-    start: Floats,
-    replicates: int,
-    random: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Values from episodes drawn again: what each claims for its own best policy, and for the one that was chosen."""
-    order = episodes(batch)
-    member, E, cells = np.empty(len(batch), dtype=np.int64), len(order.length), batch.n_states**2 * batch.n_actions
-    member[order.row] = order.number
-    times = random.multinomial(E, np.full(E, 1 / E), size=replicates)[:, member]
-    claims, kept = [], []
-    for part in np.array_split(times, -(-replicates * cells // ROOM)):
-        model = estimate(count_again(batch, part, tally(batch)), discount)
-        table = np.stack([means(add_up(batch, often)) for often in part]) if reward is None else reward
-        claims.append(solve(model.transition, table, discount).values @ start)
-        kept.append(evaluate(model.transition, table, discount, policy) @ start)
-    return np.concatenate(claims), np.concatenate(kept)
+        learned.model, learned.table, trial.discount, {ADVICE: learned.policy.actions, RECORDED: done},
+        rewards=learned.rewards, batch=trial.batch, case=learned.case, draws=draws, rng=random, start=trial.start,
+    )  # fmt: skip
+    worth, before = trial.value(advice), trial.value(done)
+    _, low, high = found.interval(ADVICE)
+    wide = outer(learned.case, learned.policy.actions, credible=(low, high), start=trial.start, draws=draws, rng=random)
+    for kind, ends in ((CREDIBLE, (low, high)), (OUTER, (wide.low, wide.high))):
+        yield _line(kind, low=ends[0], high=ends[1], truth=worth, covered=float(holds(*ends, worth)))
+    better = found.difference(ADVICE, RECORDED).better
+    if found.thin <= THIN:
+        right = float(worth > before + ROUNDING * max(1.0, abs(before)))
+        yield _line(BETTER, bin=min(int(better * BINS), BINS - 1), states=1, claimed=better, right=right)
+    fits = returns(learned).agrees
+    if fits is not None:
+        yield _line(FITS, states=1, right=float(fits))
+    if trial.tied is not None:
+        yield from _how_sure(found.advised_best, trial.tied, learned.policy.actions)
 
 
 def holds(low: float, high: float, truth: float) -> bool:
@@ -102,11 +91,11 @@ def holds(low: float, high: float, truth: float) -> bool:
     return bool(low - rounding <= truth <= high + rounding)
 
 
-def _how_sure(claimed: Floats, plan: Plan, policy: Any) -> Iterator[dict[str, Any]]:
-    """In states with one best action: claimed probabilities that the advice is it, and how often it is, by bins."""
-    clear = plan.tied.sum(axis=-1) == 1
-    right = np.take_along_axis(plan.tied, policy[:, None], axis=-1)[:, 0]
-    place = np.minimum((claimed * BINS).astype(int), BINS - 1)
+def _how_sure(claimed: Floats, tied: Booleans, policy: Any) -> Iterator[dict[str, Any]]:
+    """In states with one best action: claimed chances that the advice is it, and how often it is, by bins."""
+    clear = (tied.sum(axis=-1) == 1) & (policy >= 0)
+    right = np.take_along_axis(tied, np.maximum(policy, 0)[:, None], axis=-1)[:, 0]
+    place = np.minimum((np.where(clear, claimed, 0.0) * BINS).astype(int), BINS - 1)
     for k in np.unique(place[clear]):
         here = clear & (place == k)
         mean = {"claimed": float(claimed[here].mean()), "right": float(right[here].mean())}
@@ -117,6 +106,66 @@ def _line(kind: str, **measured: Any) -> dict[str, Any]:
     """A line of the table, with NaN for what it does not measure."""
     nothing = dict.fromkeys(("low", "high", "truth", "covered", "claimed", "right"), np.nan)
     return {"kind": kind, "bin": -1, "states": 0} | nothing | measured
+
+
+# ---- trials ----
+
+
+def _worlds(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[Trial]:
+    """Worlds of the catalogue; rewards are known unless there is noise on them."""
+    D, noise = cell["data_sets"], cell.get("reward_noise")
+    truth = draw_truth(cell["environment"], cell["settings"], D, random)
+    batch = draw_batch(truth, cell["regime"], D, random)
+    if noise is not None and batch.reward is not None:
+        batch = replace(batch, reward=batch.reward + noise * random.standard_normal(len(batch)))
+    for d in range(D):
+        world, rows = _world(truth, d), _data_set(batch, d)
+        yield _known(world, rows, world.reward if noise is None else None)
+
+
+def _tables(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[Trial]:
+    """Gymnasium's tables, logged by people who deviate from the best so often; rewards are those of the rows."""
+    import gymnasium
+
+    table = gymnasium.make(cell["environment"], is_slippery=True)
+    world = from_table(table, discount=cell["discount"])
+    chance = np.full(world.reward.shape, cell["deviations"] / world.n_actions)
+    best = solve(world.transition, world.reward, world.discount).policy
+    chance[np.arange(world.n_states), best] += 1 - cell["deviations"]
+    for _ in range(cell["data_sets"]):
+        rows = log_table(table, cell["size"], cell["length"], behavior=chance, rng=random)
+        yield _known(world, rows, None)
+
+
+def _numeric(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[Trial]:
+    """Worlds of numbers, cut into cells; valued in the simulator."""
+    name, side = cell["environment"], cell["cells"]
+    world = SIMULATORS[name]
+    steps = int(np.ceil(np.log(0.01) / np.log(world.discount)))
+    where = cell_of(world.start(200_000, np.random.default_rng(0)), side)
+    start = np.bincount(where, minlength=side**2) / len(where)
+    for _ in range(cell["data_sets"]):
+        seed = int(random.integers(2**32))
+        rows = numeric_log(name, cell["size"], cells=side, rng=random)
+
+        def value(policy: Floats, seed: int = seed) -> float:
+            return float(numeric_value(name, policy, points=POINTS, steps=steps, rng=seed))
+
+        yield Trial(rows, None, world.discount, start, value)
+
+
+TRIALS: dict[str, Callable[..., Iterator[Trial]]] = {"world": _worlds, "table": _tables, "numeric": _numeric}
+
+
+def _known(world: MDP, rows: Batch, reward: Floats | None) -> Trial:
+    """A trial whose truth is a table."""
+    start = np.full(world.n_states, 1 / world.n_states) if world.start is None else world.start
+
+    def value(policy: Floats) -> float:
+        return float(start @ evaluate(world.transition, world.reward, world.discount, policy))
+
+    tied = solve(world.transition, world.reward, world.discount).tied
+    return Trial(rows, reward, float(world.discount), start, value, tied)
 
 
 def _world(truth: MDP, number: int) -> MDP:
@@ -131,4 +180,4 @@ def _data_set(batch: Batch, number: int) -> Batch:
     rows = batch.data_set == number
     columns = ("state", "action", "next_state", "reward", "episode", "time")
     taken: dict[str, Any] = {name: getattr(batch, name)[rows] for name in columns}
-    return Batch(n_states=batch.n_states, n_actions=batch.n_actions, **taken)
+    return Batch(n_states=batch.n_states, n_actions=batch.n_actions, positions=batch.positions, **taken)

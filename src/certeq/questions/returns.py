@@ -26,6 +26,7 @@ from certeq.questions.episodes import behavior, check_whole, episodes
 
 APART = 2.0  # standard errors: models that were right stayed below 1.5 (docs/decisions/0017-sure-means-sure.md)
 LONGEST = 64  # decisions
+ROUNDING = 1e-9  # of the largest value: less is no difference
 FEWEST = 10  # episodes to tell from
 
 
@@ -138,6 +139,7 @@ def _follow(
         reached = log.then[np.minimum(row + k - 1, last)]
         ahead = np.where((log.left >= k) & (reached >= 0), values[np.maximum(reached, 0)], 0.0)
         apart = (earned + log.discount**k * ahead - expected[log.state])[watched]
+        apart[np.abs(apart) <= ROUNDING * max(1.0, float(np.abs(expected).max()))] = 0.0
         yield Followed(k, onward, float(apart.mean()), _error(apart, log.number[watched]))
         if decisions >= log.left.max():
             return

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first, floats
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, floats, generator, whole
+from certeq.base.arrays import first as first_of
 from certeq.base.errors import InputError
+from certeq.data.batch import ENDED, Batch
 from certeq.model.kernel import Kernel, Rows, SparseRows
 from certeq.model.mdp import MDP
 
@@ -43,6 +45,41 @@ def from_table(P: Any, *, discount: float = 0.99, start: ArrayLike | None = None
         discount,
         start=None if start is None else floats("start", start),
     )
+
+
+def log_table(
+    P: Any, episodes: int, length: int, *, behavior: ArrayLike, start: ArrayLike | None = None, rng: Rng = None
+) -> Batch:
+    """Log episodes of a table, or of an environment that has one, with what each *outcome* pays.
+
+    ``behavior`` are chances of the actions, ``(S, A)``. An environment says itself where episodes start.
+    """
+    if hasattr(P, "unwrapped"):
+        P, start = P.unwrapped.P, getattr(P.unwrapped, "initial_state_distrib", None) if start is None else start
+    found, random = _read(P), generator(rng)
+    found.check()
+    S, A = found.n_states, found.n_actions
+    chance = np.cumsum(floats("behavior", behavior).reshape(S, A), axis=-1)[:, :-1]
+    begin = np.searchsorted(found.line, np.arange(S * A))
+    running = np.cumsum(found.share)  # of line i it rises from i to i + 1
+    who = np.arange(whole("episodes", episodes, 1))
+    first = np.full(S, 1 / S) if start is None else floats("start", start)
+    state, rows = random.choice(S, size=len(who), p=first / first.sum()), []
+    for t in range(whole("length", length, 1)):
+        action = (random.random((len(who), 1)) >= chance[state]).sum(axis=-1)
+        line = state * A + action
+        at = np.searchsorted(running, line + random.random(len(who)), side="right")
+        at = np.clip(at, begin[line], np.append(begin[1:], len(running))[line] - 1)
+        over = found.terminated[at]
+        following = np.where(over, ENDED, found.next_state[at])
+        rows.append((who, np.full_like(who, t), state, action, found.gain[at], following))
+        who, state = who[~over], following[~over]
+        if not len(who):
+            break
+    episode, time, here, taken, paid, then = (np.concatenate(column) for column in zip(*rows, strict=True))
+    order = np.lexsort((time, episode))
+    who, time, paid = episode[order], time[order], paid[order]
+    return Batch(here[order], taken[order], then[order], S, A, reward=paid, episode=who, time=time)
 
 
 @dataclass(frozen=True)
@@ -77,12 +114,12 @@ class Outcomes:
         self._refuse(~np.isfinite(self.gain), "reward", self.gain, "is not finite")
         off = ~(np.abs(self.total - 1) <= SUM_TOLERANCE)
         if off.any():
-            (line,) = first(off)
+            (line,) = first_of(off)
             raise InputError(f"{self._pair(line)}: the probabilities sum to {self.total[line]:.9g}; expected 1.")
 
     def _refuse(self, bad: Booleans, what: str, values: Floats | Integers, why: str) -> None:
         if bad.any():
-            (i,) = first(bad)
+            (i,) = first_of(bad)
             raise InputError(f"{self._pair(self.line[i])}: the {what} {values[i]} {why}.")
 
     def _pair(self, line: int) -> str:
