@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from certeq.base.display import several
-from certeq.data.look import FEW
 from certeq.questions.findings import Findings
-from certeq.questions.sure import THIN, chance
+from certeq.questions.sure import THIN, chance, withheld
 
 EVEN = 0.5
 SURE = 0.9  # that the advice beats what was recorded: below this it is said
@@ -62,10 +61,7 @@ def _posterior(findings: Findings) -> Iterator[str]:
     if better is not None and EVEN <= better < SURE:
         yield f"That the advice beats what was recorded has a probability of only {better:.0%}, by the model."
     if found.thin > THIN:
-        yield (
-            f"{found.thin:.0%} of the advised decisions are for pairs with fewer than {FEW} rows, so no chance is told "
-            "that the advice beats what was recorded."
-        )
+        yield f"No chance is told that the advice beats what was recorded: {withheld(findings)}."
 
 
 def _off_policy(findings: Findings) -> Iterator[str]:

@@ -14,11 +14,20 @@ THIN = 0.25  # share of the advised decisions that are for pairs with few rows, 
 
 
 def chance(findings: Findings) -> float | None:
-    """Chance that the advice beats what was recorded; None where nobody can tell, or it would rest on too little."""
+    """Chance that the advice beats what was recorded; None where nobody can tell, or it is withheld."""
     found = findings.posterior
-    if found is None or not {ADVICE, RECORDED} <= {*found.names} or found.thin > THIN:
+    if found is None or not {ADVICE, RECORDED} <= {*found.names} or withheld(findings):
         return None
     return float(found.difference(ADVICE, RECORDED).better)
+
+
+def withheld(findings: Findings) -> str:
+    """Why no chance is told, in words; empty where one is."""
+    if findings.returns is not None and findings.returns.agrees is False:
+        return "over many decisions the model does not earn what the episodes earned"
+    if findings.posterior.thin > THIN:
+        return f"{findings.posterior.thin:.0%} of its decisions are for pairs with fewer than {FEW} rows"
+    return ""
 
 
 def sentences(findings: Findings) -> Iterator[str]:
@@ -31,10 +40,7 @@ def sentences(findings: Findings) -> Iterator[str]:
     if better is not None:
         told = f": the advice is better with a chance of {percent(better, found.draws)}"
     else:
-        told = (
-            f". How likely the advice is better is not told: {found.thin:.0%} of its decisions are for pairs with "
-            f"fewer than {FEW} rows"
-        )
+        told = f". How likely the advice is better is not told: {withheld(findings)}"
     yield (
         f"If rows are alike in the way the model believes, following the advice is worth {number(value.mean)} (90 % "
         f"interval {number(value.low)} to {number(value.high)}), and doing what was recorded {number(before.mean)} "

@@ -120,11 +120,16 @@ def coverage(part: pl.DataFrame) -> Interval:
 
 
 def holds(table: pl.DataFrame) -> list[Verdict]:
-    """Judge all intervals and all chances, panel by panel; how many hold comes first."""
+    """Judge all intervals and all chances, panel by panel; how many hold comes first.
+
+    That the advice is better is not told where the model was found not to fit, so those chances do not count.
+    """
     import polars as pl
 
+    doubted = table.filter((pl.col("kind") == FITS) & (pl.col("right") == 0)).select("cell", "data_set")
+    told = table.join(doubted.with_columns(kind=pl.lit(BETTER)), on=["cell", "data_set", "kind"], how="anti")
     found = {
-        (panel, kind): table.filter((pl.col("panel") == panel) & (pl.col("kind") == kind))
+        (panel, kind): told.filter((pl.col("panel") == panel) & (pl.col("kind") == kind))
         for kind in (*INTERVALS, BETTER, BEST, FITS)
         for panel in table["panel"].unique(maintain_order=True)
     }
