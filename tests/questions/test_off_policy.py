@@ -445,6 +445,18 @@ def test_actions_that_nobody_took_are_told():
     assert "No estimate can be held against" in found.verdict
 
 
+def test_nothing_is_trusted_where_the_policy_rests_on_a_few_rows():
+    """One state, an action that was taken four times in a hundred episodes of one decision."""
+    action, zeros = np.repeat([0, 1], [96, 4]), np.zeros(100, dtype=int)
+    batch = Batch(zeros, action, zeros - 1, 1, 2, reward=1.0 * action, episode=np.arange(100), time=zeros)
+    seldom, usual = (off_policy(batch, [a], 0.9, bootstrap=20) for a in (1, 0))
+    assert (seldom.thin, seldom.untried, usual.thin) == (1.0, 0.0, 0.0)
+    assert not any(each.trusted for each in seldom.estimates)
+    assert not seldom.trust
+    assert "taken fewer than 5 times" in seldom.verdict
+    assert usual["fqe"].trusted
+
+
 def test_one_episode_has_no_interval():
     found = off_policy(many(1), [0], 0.9, bootstrap=5)
     assert np.isnan(found["fqe"].low)

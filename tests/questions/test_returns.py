@@ -5,7 +5,7 @@ import pytest
 
 from certeq import Batch, environment, learn, sampling
 from certeq.questions.episodes import behavior, episodes
-from certeq.questions.returns import Followed, Returns, returns
+from certeq.questions.returns import Returns, Stretch, returns
 from logbook import logged
 
 
@@ -84,6 +84,6 @@ def test_where_history_matters_it_is_said_that_intervals_cannot_be_trusted():
 
 
 def test_few_episodes_tell_nothing():
-    found = Returns((Followed(4, False, 9.0, 1.0),), 3)
+    found = Returns((Stretch(4, False, 9.0, 1.0),), 3)
     assert found.agrees is None
     assert "too few" in found.lines()[0]

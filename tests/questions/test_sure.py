@@ -9,7 +9,7 @@ import certeq
 from certeq.questions.alerts import alerts
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.examine import examine
-from certeq.questions.returns import Followed, Returns
+from certeq.questions.returns import Returns, Stretch
 from certeq.questions.sure import THIN, chance, sentences, to_json
 from logbook import logged
 
@@ -45,7 +45,7 @@ def test_advice_that_is_likely_worse_is_the_first_thing_said(found):
 
 
 def test_a_model_that_does_not_fit_is_said_before_anything_else(found):
-    doubtful = with_part(found, returns=Returns((Followed(8, False, -3.0, 1.0),), 60))
+    doubtful = with_part(found, returns=Returns((Stretch(8, False, -3.0, 1.0),), 60))
     assert alerts(doubtful)[0].startswith(
         "The intervals here cannot be trusted: over 8 decisions the episodes earned 3"
     )

@@ -23,6 +23,7 @@ from certeq.base.display import told
 from certeq.base.errors import InputError
 from certeq.base.texts import finite
 from certeq.data.batch import Batch
+from certeq.data.look import FEW as ROWS
 from certeq.questions.asking import ADVICE, Asking, Question
 from certeq.questions.estimators import METHODS, effective_size, estimates
 from certeq.questions.log import Log, read_log
@@ -31,6 +32,7 @@ AGAIN = 200  # times that the episodes are drawn again for the intervals of a re
 FEW = 10.0  # episodes in effect, below which no estimate that weighs episodes is to be trusted
 UNWATCHED = 0.01  # share of the time after watching stopped, above which importance sampling is of something else
 UNTRIED = 0.05  # share of the policy's decisions that nobody took, above which no estimate can tell
+THIN = 0.25  # share of them that were taken fewer than 5 times in their state, above which none is trusted
 WEIGHED = ("pdis", "wpdis", "wis", "dr", "wdr")
 WATCHED = ("pdis", "wpdis", "wis")  # these know nothing beyond the end of watching
 
@@ -67,6 +69,7 @@ class OffPolicy:
     effective_size: float
     unwatched: float  # share of the time that counts which lies after watching stopped
     untried: float  # share of decisions, in states as often as the rows are, for actions never taken there
+    thin: float  # the same for actions taken fewer than 5 times there, never included
     behavior: str  # "given" or "estimated"
     level: float
     model: tuple[float, float, float] | None  # the model's value with its interval
@@ -86,7 +89,7 @@ class OffPolicy:
     @property
     def trust(self) -> bool:
         """Whether the weighted estimates can be trusted, and nothing that can be trusted speaks against the model."""
-        return self.effective_size >= FEW and self.untried <= UNTRIED and not self.apart
+        return self.effective_size >= FEW and self.untried <= UNTRIED and self.thin <= THIN and not self.apart
 
     def _repr_html_(self) -> str:
         return told([self.verdict])
@@ -155,7 +158,7 @@ def off_policy(
     E = len(log.length)
     found = estimates(log, np.ones((1, E), dtype=np.int64))
     again = estimates(log, generator(rng).multinomial(E, np.full(E, 1 / E), size=whole("bootstrap", bootstrap, 1)))
-    facts = _Facts(E, effective_size(log), log.unwatched, _untried(log))
+    facts = _Facts(E, effective_size(log), log.unwatched, _seldom(log, 1), _seldom(log, ROWS))
     return OffPolicy(
         tuple(_estimate(name, float(found[name][0]), again[name], level, facts) for name in METHODS),
         *facts,
@@ -172,6 +175,7 @@ class _Facts(NamedTuple):
     effective_size: float
     unwatched: float
     untried: float
+    thin: float
 
 
 def _estimate(name: str, value: float, again: Floats, level: float, facts: _Facts) -> Estimate:
@@ -193,7 +197,8 @@ def _estimate(name: str, value: float, again: Floats, level: float, facts: _Fact
         notes.append(f"do not trust this: {facts.effective_size:.1f} of {facts.episodes} episodes are left in effect")
     if partial:
         notes.append(f"of the watched part only: {facts.unwatched:.0%} of the time that counts comes after it")
-    trusted = isfinite(low) and facts.untried <= UNTRIED and not thin and not partial
+    supported = facts.untried <= UNTRIED and facts.thin <= THIN
+    trusted = isfinite(low) and supported and not thin and not partial
     size = facts.effective_size if weighed else None
     return Estimate(name, value, float(low), float(high), size, "; ".join(notes), trusted)
 
@@ -206,11 +211,11 @@ def _undefined(name: str) -> str:
     return "no episode goes on as the policy would to the end"
 
 
-def _untried(log: Log) -> float:
-    """How much of the policy, in states as often as the rows are, is for actions that were never taken there."""
+def _seldom(log: Log, times: int) -> float:
+    """How much of the policy, in states as often as the rows are, is for actions taken fewer times than this there."""
     _, S, A = log.policy.shape
-    never = np.bincount(log.pair, minlength=S * A).reshape(S, A) == 0
-    return float((log.policy[log.at, log.state] * never[log.state]).sum(axis=-1).mean())
+    seldom = np.bincount(log.pair, minlength=S * A).reshape(S, A) < times
+    return float((log.policy[log.at, log.state] * seldom[log.state]).sum(axis=-1).mean())
 
 
 def _model(value: float | Sequence[float]) -> tuple[float, float, float]:
@@ -239,6 +244,11 @@ def _sentences(found: OffPolicy) -> list[str]:
         said.append(
             f"{found.untried:.0%} of the policy's decisions are for actions that nobody took in those states: of these "
             "the data say nothing."
+        )
+    if found.thin > THIN:
+        said.append(
+            f"{found.thin:.0%} of its decisions are for actions that were taken fewer than {ROWS} times in those "
+            "states: no estimate is to be trusted on so little."
         )
     if found.unwatched > UNWATCHED:
         said.append(

@@ -149,18 +149,18 @@ def _seen(case: Case, draws: int, random: np.random.Generator) -> Iterator[_Bloc
         yield _Block(rows, np.broadcast_to(reward, part.shape), part)
 
 
-def _side(case: Case, policy: Floats, side: int) -> _Side:
+def _side(case: Case, policy: Floats, side: int) -> _Extreme:
     """One end of the interval."""
     earned, rules = case.data.reward, case.rules
     pays = None
     if isinstance(earned, Sums):
         ends = [float(earned.span[kind, side]) for kind in (WENT_ON, ENDED)]
         pays = ends[0] if np.isfinite(ends[0]) else 0.0, ends[1]
-    return _Side(policy, rules.discount, rules.horizon, side, pays, case.data.counts.ended is not None)
+    return _Extreme(policy, rules.discount, rules.horizon, side, pays, case.data.counts.ended is not None)
 
 
 @dataclass(frozen=True)
-class _Side:
+class _Extreme:
     """One end: the unseen parts lead to the worst (0) or to the best (1) there is."""
 
     policy: Floats  # (1 or H, S, A)

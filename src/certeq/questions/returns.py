@@ -30,7 +30,7 @@ ROUNDING = 1e-9  # of the largest value: less is no difference
 FEWEST = 10  # episodes to tell from
 
 
-class Followed(NamedTuple):
+class Stretch(NamedTuple):
     """What so many decisions earned, less what the model expects of them."""
 
     decisions: int
@@ -48,11 +48,11 @@ class Followed(NamedTuple):
 class Returns:
     """Whether the model earns over many decisions what the episodes earned."""
 
-    followed: tuple[Followed, ...]
+    followed: tuple[Stretch, ...]
     episodes: int
 
     @property
-    def worst(self) -> Followed:
+    def worst(self) -> Stretch:
         """Where model and episodes are farthest apart."""
         return max(self.followed, key=lambda each: abs(each.apart))
 
@@ -99,7 +99,7 @@ def returns(learned: Learned) -> Returns:
     state, then = batch.state[at], batch.next_state[at]
     known = case.rewards is None or batch.reward is None
     paid = case.table[state, batch.action[at]] if known else np.asarray(batch.reward)[at]
-    log = _Log(state, then, paid, order.number, order.length[order.number] - order.step, case.rules.discount)
+    log = _Watched(state, then, paid, order.number, order.length[order.number] - order.step, case.rules.discount)
     values = np.atleast_2d(learned.plan.values)[0]
     parts = (case.model.transition, learned.reward, behavior(case.data.counts))
     found = (
@@ -108,7 +108,7 @@ def returns(learned: Learned) -> Returns:
     return Returns(tuple(found), len(order.length))
 
 
-class _Log(NamedTuple):
+class _Watched(NamedTuple):
     """Rows in order of episode and time."""
 
     state: Any  # (n,)
@@ -120,8 +120,8 @@ class _Log(NamedTuple):
 
 
 def _follow(
-    log: _Log, values: Floats, onward: bool, transition: Kernel, reward: Floats, chance: Floats
-) -> Iterator[Followed]:
+    log: _Watched, values: Floats, onward: bool, transition: Kernel, reward: Floats, chance: Floats
+) -> Iterator[Stretch]:
     """Compare over 1, 2, 4, ... decisions, as long as half of the rows are watched so far."""
     n = len(log.state)
     row, last = np.arange(n), np.arange(n) + log.left - 1
@@ -140,7 +140,7 @@ def _follow(
         ahead = np.where((log.left >= k) & (reached >= 0), values[np.maximum(reached, 0)], 0.0)
         apart = (earned + log.discount**k * ahead - expected[log.state])[watched]
         apart[np.abs(apart) <= ROUNDING * max(1.0, float(np.abs(expected).max()))] = 0.0
-        yield Followed(k, onward, float(apart.mean()), _error(apart, log.number[watched]))
+        yield Stretch(k, onward, float(apart.mean()), _error(apart, log.number[watched]))
         if decisions >= log.left.max():
             return
 
