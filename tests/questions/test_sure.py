@@ -53,6 +53,17 @@ def test_a_model_that_does_not_fit_is_said_before_anything_else(found):
     assert "is not told: over many decisions" in next(sentences(doubtful))
 
 
+def test_value_that_lies_beyond_what_was_watched_is_said_first_and_no_chance_is_told(found):
+    assert chance(found) is not None
+    beyond = with_part(found, off_policy=replace(found.off_policy, unwatched=0.75))
+    assert chance(beyond) is None
+    assert "75% of the time that counts comes after watching stopped" in next(iter(sentences(beyond)))
+    assert alerts(beyond)[0].startswith("75% of the time that counts comes after watching stopped")
+    assert (
+        "after watching stopped" not in alerts(with_part(found, off_policy=replace(found.off_policy, unwatched=0)))[0]
+    )
+
+
 def test_no_chance_is_told_where_the_advised_pairs_are_thin(found):
     thin = with_part(found, posterior=replace(found.posterior, thin=THIN + 0.1))
     assert chance(thin) is None

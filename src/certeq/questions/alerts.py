@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from certeq.base.display import several
 from certeq.questions.findings import Findings
-from certeq.questions.sure import THIN, chance, withheld
+from certeq.questions.sure import THIN, chance, unwatched, withheld
 
 EVEN = 0.5
 SURE = 0.9  # that the advice beats what was recorded: below this it is said
@@ -25,6 +25,12 @@ def leading(findings: Findings) -> list[str]:
     found = []
     if findings.returns is not None and findings.returns.agrees is False:
         found += findings.returns.lines()
+    if unwatched(findings):
+        found.append(
+            f"{unwatched(findings):.0%} of the time that counts comes after watching stopped. What the advice is worth "
+            "then is the model's word alone, and may be far off: no interval covers that. Plan for the time that was "
+            "watched (--horizon), or with a lower discount, to see what the rows themselves can tell."
+        )
     better = chance(findings)
     if better is not None and better < EVEN:
         found.append(

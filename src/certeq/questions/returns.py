@@ -24,7 +24,7 @@ from certeq.model.kernel import Kernel
 from certeq.questions.asking import Question
 from certeq.questions.episodes import behavior, check_whole, episodes
 
-APART = 2.0  # standard errors: models that were right stayed below 1.5 (docs/decisions/0019-sure-means-sure.md)
+APART = 2.0  # standard errors (docs/decisions/0019-sure-means-sure.md)
 LONGEST = 64  # decisions
 ROUNDING = 1e-9  # of the largest value: less is no difference
 FEWEST = 10  # episodes to tell from

@@ -11,6 +11,7 @@ from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.findings import Findings
 
 THIN = 0.25  # share of the advised decisions that are for pairs with few rows, above which no chance is told
+UNWATCHED = 0.5  # share of the time that counts which lies after watching stopped, above which no chance is told
 
 
 def chance(findings: Findings) -> float | None:
@@ -25,9 +26,17 @@ def withheld(findings: Findings) -> str:
     """Why no chance is told, in words; empty where one is."""
     if findings.returns is not None and findings.returns.agrees is False:
         return "over many decisions the model does not earn what the episodes earned"
+    if unwatched(findings):
+        return f"{unwatched(findings):.0%} of the time that counts comes after watching stopped"
     if findings.posterior.thin > THIN:
         return f"{findings.posterior.thin:.0%} of its decisions are for pairs with fewer than {FEW} rows"
     return ""
+
+
+def unwatched(findings: Findings) -> float:
+    """Share of the time that counts which nobody watched, where that is most of it; else 0."""
+    share = 0.0 if findings.off_policy is None else findings.off_policy.unwatched
+    return share if share > UNWATCHED else 0.0
 
 
 def sentences(findings: Findings) -> Iterator[str]:
