@@ -66,7 +66,7 @@ def _posterior(findings: Findings) -> Iterator[str]:
     better = chance(findings)
     if better is not None and EVEN <= better < SURE:
         yield f"That the advice beats what was recorded has a probability of only {better:.0%}, by the model."
-    if found.thin > THIN:
+    if found.thin > THIN and not leading(findings):
         yield f"No chance is told that the advice beats what was recorded: {withheld(findings)}."
 
 

@@ -55,14 +55,16 @@ def _listed(findings: Findings) -> str:
     advised[undecided] = -1
     often = np.bincount(advised[advised >= 0], minlength=len(names))
     order = [a for a in np.argsort(-often, kind="stable") if often[a]]
-    no_difference = f"that no action is clearly better in {several(len(undecided), 'state')}" if len(undecided) else ""
+    states = several(len(undecided), "state")
+    if not order and len(undecided):
+        return f"that no action is clearly better in {states}"
     if not order:
-        return no_difference or "to do nothing in particular: no state has an action that may be advised"
+        return "to do nothing in particular: no state has an action that may be advised"
     every = "all " if often.max() == len(advised) > 1 else ""
     parts = [f"“{shorten(names[a], LABEL)}” in {every}{several(int(often[a]), 'state')}" for a in order[:LISTED]]
     rest = len(order) - LISTED
     listed = ", ".join(parts) + (f" and {several(rest, 'other action')} elsewhere" if rest > 0 else "")
-    return f"{listed}; and {no_difference}" if no_difference else listed
+    return f"{listed}; in {states} no action is clearly better" if len(undecided) else listed
 
 
 def _sure(findings: Findings) -> Iterator[str]:
