@@ -23,7 +23,7 @@ from certeq.data.reading.rows import Links
 from certeq.data.recipes.columns import Column, compact
 from certeq.data.recipes.fitting import quantile_edges
 
-LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)  # cells of a column that are tried
+LADDER = (1, 2, 3, 4, 5, 6, 8)  # cells of a column that are tried
 ROWS_PER_PAIR = 7  # rows that a pair of a cell and an action has at least, on average over those that occur
 FOLDS = 5  # parts that the episodes are dealt into
 HELD = 3.0  # rows that the mean of the action counts for in each cell
