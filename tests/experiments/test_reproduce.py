@@ -155,7 +155,7 @@ def test_the_terminal_gets_counts_lines_and_the_place(everything):
     assert re.search(r"\d+ verdicts on what we ask beyond it: \d+ hold, ", everything.said)
     assert f"Written: {everything.out / 'index.html'}" in everything.said
     for name in FIGURES:
-        assert re.search(rf"^{name}: .*\((.* s|less than a second)\)$", everything.said, re.MULTILINE)
+        assert re.search(rf"^{name}: .*\((.* (s|min)|less than a second)\)$", everything.said, re.MULTILINE)
 
 
 @pytest.mark.slow
