@@ -181,22 +181,7 @@ def learn(
     on_interrupt: str = "raise",
     **said: Any,
 ) -> Learned:
-    """Learn a policy from a batch of rows, or from counts of rows.
-
-    Parameters
-    ----------
-    source
-        What `certeq.read` or `certeq.sampling` returned: one data set. Or counts of rows, as `certeq.data.counting`
-        makes them; what only rows can tell is then missing, such as whether the states look Markov.
-    rules
-        What was decided about estimating, regularizing and planning; keywords change single rules.
-    reward
-        Known rewards ``(S, A)``; estimated from the rows unless given.
-    progress, on_interrupt
-        Who is told how planning goes on, and what Ctrl-C does to it: see `certeq.solve`.
-    said
-        Rules by name, see `certeq.learning.rules.Rules`, and settings of the regularizer.
-    """
+    """Learn a policy from a batch of rows, or from counts of rows: `certeq.learn` without asking how sure it is."""
     if not isinstance(source, Batch | Tallied):
         raise InputError(f"learn takes a Batch, as certeq.read makes one of a table; got {type(source).__name__}.")
     case = Case(Data.of(source, reward), Rules.of(rules, **said))
