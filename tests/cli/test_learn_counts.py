@@ -136,7 +136,7 @@ def test_a_report_on_counts_says_what_they_can_tell_and_what_not(certeq, counted
     page = Path("found/report.html").read_text()
     assert "30 of them were drawn from the posterior" in page
     reason = "here there are only counts of rows. Learn from the rows to see it."
-    assert page.count(reason) == 4  # two questions are open: said before all else, and where the answers would be
+    assert page.count(reason) == 5  # three questions are open: said before all else, and where two answers would be
     assert Tallied.load(counted).fingerprint in page
 
 

@@ -193,12 +193,10 @@ def test_small_counts_are_told_nowhere(trial):
         c for c in visits.ravel() if c == 0 or c >= limit
     )
     assert cells.count(f"&lt;{limit}") == small
-    lines = page[page.index('id="policy-table"') :].split(
-        "<tr "
-    )  # the first number of a line is how often it was tried
-    tried = [re.search(r"</span></td><td class=\"n\"[^>]*>([^<]*)</td>", line) for line in lines]
-    assert any(tried)
-    assert all(found is None or not found[1].isdecimal() or int(found[1]) >= limit for found in tried)
+    lines = page[page.index('id="policy-table"') :].split("<tr ")[2:]  # without what stands before them, and the head
+    tried = [re.findall(r'<td class="n[^>]*>([^<]*)', line)[2] for line in lines]  # after chance and stake
+    assert any(each.isdecimal() for each in tried)
+    assert all(int(each) >= limit for each in tried if each.isdecimal())
     drawn = re.findall(r"font-size: 5px[^>]*>([^<>]+)</text>", Page(page).pictures()[0])
     assert sorted(map(int, filter(str.isdecimal, drawn))) == sorted(visits[visits >= limit].tolist())
     assert drawn.count(f"&lt;{limit}") == small

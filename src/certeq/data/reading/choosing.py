@@ -49,7 +49,7 @@ class Chosen:
     cells: Mapping[str, int]  # 1: the column is not used
     steps: tuple[Step, ...]
     rows: int  # that chose
-    labels: frozenset[str] = frozenset()  # columns of labels, which are used or not
+    labels: tuple[str, ...] = ()  # columns of labels, which are used or not
     alone: bool = True  # whether there are no other columns of the state
     curve: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # column -> cells -> explained
 
@@ -112,7 +112,7 @@ def choose_cells(
     others = np.unique(fixed[now], return_inverse=True)[1]
     cells, steps = _choose(cuts, others, judge)
     curve = _curve(cuts, others, judge, cells)
-    return Chosen(cells, steps, len(now), frozenset(labels), len(free) == len(links.states), curve)
+    return Chosen(cells, steps, len(now), tuple(labels), len(free) == len(links.states), curve)
 
 
 def _choose(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge) -> tuple[dict[str, int], tuple[Step, ...]]:
