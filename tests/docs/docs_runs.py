@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 from certeq import ENVIRONMENTS, REGULARIZERS
 from certeq.cli import app
 from certeq.experiments.figures import FIGURES
+from certeq.questions import asking
 
+DRAWS = 1000  # that a page is made with
 HARMLESS = ("python", "head", "cat")  # what pages may call besides certeq
 
 
@@ -25,7 +27,8 @@ def workplace(folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
     before = set(sys.modules)
-    with patch.dict(REGULARIZERS), patch.dict(ENVIRONMENTS), patch.dict(FIGURES):
+    as_users_have_it = patch.object(asking, "DRAWS", DRAWS)
+    with patch.dict(REGULARIZERS), patch.dict(ENVIRONMENTS), patch.dict(FIGURES), as_users_have_it:
         yield
     for name in set(sys.modules) - before:
         if str(folder) in str(getattr(sys.modules[name], "__file__", "")):

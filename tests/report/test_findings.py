@@ -133,8 +133,8 @@ def long_line(states):
     return certeq.learn(certeq.Batch(state, state % 2, following, states, 2, reward=random.random(3000)), discount=0.9)
 
 
-def test_of_large_models_fewer_are_drawn_and_of_very_large_ones_none_unless_asked_for():
-
+def test_of_large_models_fewer_are_drawn_and_of_very_large_ones_none_unless_asked_for(monkeypatch):
+    monkeypatch.setattr("certeq.questions.asking.DRAWS", 1000)
     assert affordable_draws(long_line(50), None) == 1000
     assert 100 < affordable_draws(long_line(500), None) < 500
     assert affordable_draws(long_line(500), 7) == 7
