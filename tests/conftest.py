@@ -8,7 +8,7 @@ import signal
 
 from hypothesis import settings
 
-from certeq.questions import asking
+from certeq.questions import again, asking
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line has it: with more, last digits may differ
 
@@ -19,4 +19,5 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell lets what it runs in the background ignore Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-asking.DRAWS = 100  # models that tell how sure an action is: with all of them, the tests would take minutes more
+# models that tell how sure an action is, and how many for one learned data set: with all, tests take minutes more
+asking.DRAWS, again.EACH = 40, 20

@@ -1037,18 +1037,22 @@ def across(places: Any, axes: Sequence[str], s: int, first: int, second: int) ->
     return True
 
 
-def borrowed_rows(table: Array, places: Any, axes: Sequence[str], s: int, a: int, left_out: bool) -> dict[str, Array]:
+def borrowed_rows(
+    table: Array, places: Any, axes: Sequence[str], s: int, a: int, left_out: bool, closed: Any = None
+) -> dict[str, Array]:
     """Candidate targets of the pair (s, a), from counts ``(S, A, N)`` over all outcomes.
 
     Each is (f + k·base)/(m + k), where f adds up rows of other pairs, m of them in all, and base is the candidate that
     it looks on at. With ``left_out`` the pair's own rows have no say, nor those of its action in moves of any action.
+    ``closed`` are the walls, where they were found already.
     """
     S, A, N = table.shape
     counts = table.astype(float).copy()
     if left_out:
         counts[s, a] = 0.0
     uniform = np.full(N, 1 / N)
-    closed = set() if places is None else walls(table, places, axes)
+    if closed is None:
+        closed = set() if places is None else walls(table, places, axes)
 
     def look(pairs: list[tuple[int, int]], base: Array, moving: bool = False, k: float = 1) -> Array:
         field = np.zeros(N)

@@ -214,6 +214,7 @@ def test_more_states_than_were_meant_are_refused_in_a_folder_too(refused, folder
     assert "more than 2 states" in refused("learn", folder, "--max-states", "2")
 
 
+@pytest.mark.slow
 def test_workers_do_not_keep_a_single_file_from_being_read_as_rows(certeq, folder):
     done = certeq("learn", folder / "part-0.parquet", "--workers", "2", "--out", "found")
     assert done.code == 0

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from certeq import ENVIRONMENTS, REGULARIZERS
 from certeq.cli import app
 from certeq.experiments.figures import FIGURES
-from certeq.questions import asking
+from certeq.questions import again, asking
 
-DRAWS = 1000  # that a page is made with
+DRAWS, EACH = 400, 4  # that a page is made with
 HARMLESS = ("python", "head", "cat")  # what pages may call besides certeq
 
 
@@ -27,8 +27,14 @@ def workplace(folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
     before = set(sys.modules)
-    as_users_have_it = patch.object(asking, "DRAWS", DRAWS)
-    with patch.dict(REGULARIZERS), patch.dict(ENVIRONMENTS), patch.dict(FIGURES), as_users_have_it:
+    as_users_have_it = patch.object(asking, "DRAWS", DRAWS), patch.object(again, "EACH", EACH)
+    with (
+        patch.dict(REGULARIZERS),
+        patch.dict(ENVIRONMENTS),
+        patch.dict(FIGURES),
+        as_users_have_it[0],
+        as_users_have_it[1],
+    ):
         yield
     for name in set(sys.modules) - before:
         if str(folder) in str(getattr(sys.modules[name], "__file__", "")):

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certeq import Batch, Counts, InputError, learn, plan, tally
+from certeq import Batch, Counts, InputError, plan, tally
 from certeq.data.sums import Sums
 from certeq.learning.case import Data
-from certeq.learning.learned import asked
+from certeq.learning.learned import asked, learn
 from logbook import logged
 from strategies import SEEDS, as_sparse
 

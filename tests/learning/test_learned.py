@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certeq import REGULARIZERS, Batch, InputError, environment, learn, loss, plan, read, sampling, tally
+from certeq import REGULARIZERS, Batch, InputError, environment, loss, plan, read, sampling, tally
 from certeq.base.texts import json_text
 from certeq.data.look import FEW
+from certeq.learning.learned import learn
 from certeq.model.unvisited import CONVENTIONS
 from certeq.regularizers import DEFAULT
 from strategies import SEEDS

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from certeq import Batch, learn, solve
+from certeq import Batch, solve
 from certeq.data.sums import add_up
+from certeq.learning.learned import learn
 from certeq.model.rewards import POOLS
 from certeq.regularizers import REGULARIZERS
 from strategies import SEEDS, as_sparse

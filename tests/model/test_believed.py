@@ -60,7 +60,8 @@ def as_sparse(counts):
 def twin(table, name, left_out):
     where, axes = plain(name)
     S, A, _ = table.shape
-    rows = [[naive.borrowed_rows(table, where, axes, s, a, left_out) for a in range(A)] for s in range(S)]
+    closed = set() if where is None else naive.walls(table, where, axes)
+    rows = [[naive.borrowed_rows(table, where, axes, s, a, left_out, closed) for a in range(A)] for s in range(S)]
     return np.array([[list(each.values()) for each in line] for line in rows]), tuple(rows[0][0])  # (S, A, J, N)
 
 
@@ -94,28 +95,28 @@ def walled(each, wide=6, high=4):
     return table, places
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_wall_is_found_and_no_move_is_carried_through(sparse):
+def test_a_wall_is_found_and_no_move_is_carried_through():
     from certeq.model.believed import _prepare
 
     table, places_ = walled(6)
     dense = Counts(table, positions=np.array(places_))
-    counts = as_sparse(dense) if sparse else dense
-    closed = _prepare(counts, None).grid.closed[0]  # (S, 4)
-    found = {(int(s), int(side) // 2, 2 * (int(side) % 2) - 1) for s, side in np.argwhere(closed)}
     expected = {(s, 0, 1) for s, (x, y) in enumerate(places_) if x == 2 and y < 3}
     expected |= {(s, 0, -1) for s, (x, y) in enumerate(places_) if x == 3 and y < 3}
-    assert found == expected == naive.walls(table, places_, ("line", "line"))
-    target = borrow(counts)
-    rows, east = target.rows.dense(), np.array([x > 2 for x, _ in places_])
-    moves = target.share[2, target.names.index("moves") : target.names.index("near")].sum()
-    for s, (x, y) in enumerate(places_):
-        if x == 2:
-            assert rows[s, 2, east].sum() > 0.7 if y == 3 else rows[s, 2, east].sum() < 0.01
-    assert moves > 0.5
-    judged = np.array([[list(naive.borrowed_rows(table, places_, ("line", "line"), s, a, True).values())
+    assert naive.walls(table, places_, ("line", "line")) == expected
+    judged = np.array([[list(naive.borrowed_rows(table, places_, ("line", "line"), s, a, True, expected).values())
                         for a in range(4)] for s in range(len(table))])  # fmt: skip
-    np.testing.assert_allclose(target.share, naive.target_shares(table, judged), rtol=1e-9)
+    share = naive.target_shares(table, judged)
+    east = np.array([x > 2 for x, _ in places_])
+    for counts in (dense, as_sparse(dense)):
+        closed = _prepare(counts, None).grid.closed[0]  # (S, 4)
+        assert {(int(s), int(side) // 2, 2 * (int(side) % 2) - 1) for s, side in np.argwhere(closed)} == expected
+        target = borrow(counts)
+        rows = target.rows.dense()
+        for s, (x, y) in enumerate(places_):
+            if x == 2:
+                assert rows[s, 2, east].sum() > 0.7 if y == 3 else rows[s, 2, east].sum() < 0.01
+        assert target.share[2, target.names.index("moves") : target.names.index("near")].sum() > 0.5
+        np.testing.assert_allclose(target.share, share, rtol=1e-9)
 
 
 @each_lattice

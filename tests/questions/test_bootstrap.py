@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import strategies as st
 
-from certeq import Batch, InputError, bootstrap, learn
+from certeq import Batch, InputError, bootstrap
+from certeq.learning.learned import learn
 from certeq.questions import bootstrap as room
 from certeq.questions.bootstrap import count_again
 from logbook import logged, taken
@@ -30,10 +32,8 @@ def draws(units, replicates, seed):
     return [np.random.default_rng(one).integers(units, size=units) for one in seeds]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
-@settings(max_examples=10)
-@given(SEEDS)
-def test_a_replicate_is_what_is_learned_from_the_drawn_episodes(way, seed):
+@given(SEEDS, st.sampled_from(WAYS))
+def test_a_replicate_is_what_is_learned_from_the_drawn_episodes(seed, way):
     batch = logged(seed)
     found = bootstrap(learn(batch, **way), 4, rng=seed)
     for policy, values, drawn in zip(found.policies, found.values, draws(8, 4, seed), strict=True):

@@ -11,7 +11,8 @@ from scipy.special import roots_jacobi
 from scipy.stats import norm
 
 import naive
-from certeq import Batch, InputError, collect_next, learn
+from certeq import Batch, InputError, collect_next
+from certeq.learning.learned import learn
 from certeq.questions.collect import GROUPS, _look, _Models, weigh
 from certeq.questions.draws import Draws
 from logbook import logged

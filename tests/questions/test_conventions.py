@@ -1,15 +1,18 @@
 """Conventions: the table is what learning with each of them advises."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certeq import Batch, compare_conventions, learn
+from certeq import Batch, compare_conventions
+from certeq.learning.learned import learn
 from certeq.model.unvisited import CONVENTIONS
 from logbook import logged
 from strategies import SEEDS
 
 
+@pytest.mark.slow
 @given(SEEDS, st.integers(1, 4), st.sampled_from(["evidence", "discount", "none"]))
 def test_each_line_of_the_table_is_what_would_be_learned(seed, min_visits, regularizer):
     batch = logged(seed, episodes=4)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 import naive
-from certeq import Batch, InputError, learn, path
+from certeq import Batch, InputError, path
+from certeq.learning.learned import learn
 from certeq.model.frequencies import mle
 from certeq.questions.path import _meetings, follow
 from logbook import logged
@@ -126,6 +127,7 @@ def test_only_dips_below_zero_are_looked_into():
     assert len(_meetings(values, policies, lead, 0.5)) == 0, "the interval is narrow enough"
 
 
+@pytest.mark.slow
 @given(SEEDS)
 def test_departures_are_the_first_and_last_places_with_other_advice(seed):
     found = path(learn(logged(seed), discount=0.9), "strength", points=17)

@@ -77,7 +77,7 @@ def test_a_state_without_a_choice_is_not_called_clear():
     """Three states; only in the first was a second action tried, and there it is an even bet."""
     state, action = [0] * 8 + [1, 1, 2, 2], [0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0]
     reward = [1.0, 0.0, 1.0, 0.0] * 2 + [1.0] * 4
-    found = examine(certeq.learn(certeq.Batch(state, action, [1] * 12, 3, 2, reward=reward)), draws=50)
+    found = examine(certeq.learn(certeq.Batch(state, action, [1] * 12, 3, 2, reward=reward)), draws=200)
     assert found.posterior.undecided().tolist() == [0]
     page = render(found)
     assert "in 1 of 1 state with a choice no action is the best one in 80 % of the models" in page

@@ -87,6 +87,7 @@ def test_a_small_count_map_is_a_table_of_states_and_actions(found):
     assert set(learned.policy.action_names) <= set(words(figure))
 
 
+@pytest.mark.slow
 def test_a_large_count_map_has_a_sheet_for_each_action(trial):
     figure = pictures.count_map(trial)
     assert [axis.get_title() for axis in figure.axes[:2]] == ["TMZ", "none"]

@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from certeq.base.errors import InputError
@@ -27,11 +28,12 @@ def memory() -> int:
 
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
         sizes += [soft] if soft != resource.RLIM_INFINITY else []
-    return min(sizes + group_limits())
+    return min((*sizes, *group_limits()))
 
 
-def group_limits(about: Path = Path("/proc/self")) -> list[int]:
-    """What control groups allow this process, of either version: its own, and all that it lies in."""
+@cache
+def group_limits(about: Path = Path("/proc/self")) -> tuple[int, ...]:
+    """What control groups allow this process, of either version: its own, and all that it lies in; looked up once."""
     found: list[int] = []
     with contextlib.suppress(OSError):  # no such thing here
         groups = [line.split(":", 2) for line in (about / "cgroup").read_text().splitlines()]
@@ -53,7 +55,7 @@ def group_limits(about: Path = Path("/proc/self")) -> list[int]:
                         found.append(int((folder / name).read_text()))
                     if folder == point:
                         break
-    return found
+    return tuple(found)
 
 
 # shares of the memory leave room for what is made of a thing on the way: see docs/security.md for what was measured

@@ -44,7 +44,7 @@ class Output:
     report: bool = said(True, "Write report.html: what is advised, why, and how sure it is.", panel=OUTPUT)
     draws: int | None = said(
         None,
-        "Models drawn from the posterior: 1,000, fewer of large ones; 0 for none.",
+        "Models drawn from the posterior: 400, fewer of large ones; 0 for none.",
         panel=OUTPUT,
         check=_at_least(0),
     )

@@ -278,7 +278,7 @@ def _clear(policy: Policy, why: str) -> tuple[int | None, str]:
     choices = int((policy.runner_up()[0] >= 0).sum())
     if policy.chances is None:
         return None, f"It was not computed how sure each action is, so coin flips are not told from advice. {why}"
-    undecided = int(policy.open.sum())
+    undecided = int((policy.among.sum(axis=-1) > 1).sum())
     if not undecided:
         return choices, ""
     every = "none" if undecided == choices else f"{choices - undecided:,}"

@@ -249,8 +249,8 @@ class Policy:
 
     @cached_property
     def open(self) -> Booleans:
-        """Where the data leave it open which of several actions is the best, like ``actions``."""
-        return np.asarray(self._several & (self.chance < self.min_chance - sets.ROUNDING))
+        """Where the data leave it open which of several actions is the best, like ``actions``; not where all tie."""
+        return np.asarray((self.among & ~self.tied).any(axis=-1))
 
     @cached_property
     def stake(self) -> Floats:

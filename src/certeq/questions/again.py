@@ -24,7 +24,7 @@ from certeq.learning.case import Case
 from certeq.model.rewards import estimate as rewards_of
 from certeq.questions.draws import Draws, draw_models
 
-EACH = 8  # models that are drawn from the posterior of one data set
+EACH = 4  # models that are drawn from the posterior of one data set
 
 
 def draw_bagged(case: Case, draws: int, *, rng: Rng = None) -> Iterator[Draws]:

@@ -18,7 +18,7 @@ from certeq.learning.learned import Learned
 ADVICE, RECORDED, PLAIN = "the advice", "what was recorded", "without regularization"  # policies that are valued
 WORK = 5e10  # plans times the effort of each that a part of a report may take: about ten seconds
 SPARSE = 500_000  # pairs of a sparse model, above which it is planned in once
-DRAWS, FEWEST = 1000, 40  # models drawn from the posterior where that is not much work, and at least
+DRAWS, FEWEST = 400, 40  # models drawn from the posterior where that is not much work, and at least
 
 
 @dataclass(frozen=True)

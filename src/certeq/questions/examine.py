@@ -54,7 +54,7 @@ def examine(
     learned
         What `certeq.learn` returned; of counts alone less can be said.
     draws, rng
-        How many models are drawn from the posterior, 0 for none, and the seed: 1,000 unless said, and fewer where
+        How many models are drawn from the posterior, 0 for none, and the seed: 400 unless said, and fewer where
         the model is large.
     planning_discount
         The one that is audited: 0.9 unless said, or nine tenths of a smaller discount.
@@ -130,7 +130,7 @@ def learn(
     reward
         Known rewards ``(S, A)``; estimated from the rows unless given.
     draws, rng
-        How many models are drawn from the posterior to tell how sure each action is, and the seed: 1,000 unless said,
+        How many models are drawn from the posterior to tell how sure each action is, and the seed: 400 unless said,
         and fewer where the model is large; 0 for none.
     progress, on_interrupt
         Who is told how planning goes on, and what Ctrl-C does to it: see `certeq.solve`.
