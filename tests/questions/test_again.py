@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from certeq import learn
+from certeq.learning.learned import learn
 from certeq.questions.again import EACH, count_again, draw_bagged, drawn_again
 from certeq.questions.draws import draw_models
+from certeq.questions.episodes import starts
 from certeq.questions.posterior import posterior
 from logbook import logged, taken
 from strategies import SEEDS, all_outcomes, as_sparse
@@ -73,7 +74,7 @@ def test_counting_again_is_counting_the_drawn_rows(seed):
 
 def test_so_many_models_are_drawn_from_as_many_data_sets_as_that_takes():
     learned = learn(logged(4), discount=0.9)
-    parts = list(draw_bagged(learned.case, 2 * EACH + 3, rng=1))
+    parts = [part for part, _ in draw_bagged(learned.case, 2 * EACH + 3, rng=1)]
     assert [len(part.magnitude) for part in parts] == [EACH, EACH, 3]
     assert any((one.counts != parts[0].counts).any() for one in parts[1:])
     assert all(part.counts.sum() > 0 for part in parts)
@@ -85,7 +86,7 @@ def test_values_are_those_of_the_models_drawn_so_and_spread_more_than_one_poster
     told = {"rewards": learned.rewards, "batch": batch, "draws": 400, "rng": 2}
     what = (learned.model, learned.table, 0.9, {"advice": learned.policy.actions})
     alone, bagged = posterior(*what, **told), posterior(*what, **told, case=learned.case)
-    first = next(draw_bagged(learned.case, 400, rng=2)).block(0)
+    first = next(draw_bagged(learned.case, 400, rng=2))[0].block(0)
     state = np.arange(batch.n_states)
     advice = np.maximum(learned.policy.actions, 0)
     chain, gain = first[0][0, state, advice], first[1][0, state, advice]
@@ -97,9 +98,36 @@ def test_values_are_those_of_the_models_drawn_so_and_spread_more_than_one_poster
     np.testing.assert_array_equal(bagged.values, posterior(*what, **told, case=learned.case, threads=1).values)
 
 
+@pytest.mark.parametrize("told", [{"watched": 3}, {"watched": 12}, {"horizon": 4}, {}], ids=str)
+def test_flattery_is_what_advice_promises_too_much_where_it_was_chosen(told):
+    """In each data set drawn again, what is advised there is worth more there than in the model of the data."""
+    batch = logged(4, episodes=30)
+    learned = learn(batch, discount=0.9, horizon=told.get("horizon"))
+    found = posterior(
+        learned.model, learned.table, 0.9, {"advice": learned.policy.actions},
+        rewards=learned.rewards, batch=batch, case=learned.case, draws=3 * EACH, rng=2, **told,
+    )  # fmt: skip
+    start, apart = starts(batch), []
+    for _, other in draw_bagged(learned.case, 3 * EACH, rng=2):
+        advice, worth = np.atleast_2d(other.advise().policy), []
+        for model, table in ((other.model, other.table), (learned.model, learned.table)):
+            value = np.zeros(batch.n_states)
+            rows, reward = model.transition.dense(), model.reward(table)
+            for t in reversed(range(told.get("horizon") or told.get("watched") or 500)):
+                q = reward + 0.9 * rows @ value
+                here = advice[t % len(advice)]
+                value = np.where(here < 0, q.mean(axis=1), q[np.arange(len(q)), here])
+            worth.append(start @ value)
+        apart.append(worth[0] - worth[1])
+    assert found.flattery == pytest.approx(max(0.0, np.mean(apart)), abs=1e-9)
+    assert found.flattery > 0
+    assert found.watched == told.get("watched")
+
+
 def test_counts_alone_are_not_drawn_again():
     learned = learn(logged(4), discount=0.9)
     case = replace(learned.case, data=replace(learned.case.data, batch=None))
-    (only,) = draw_bagged(case, 30, rng=np.random.default_rng(1))
+    ((only, other),) = draw_bagged(case, 30, rng=np.random.default_rng(1))
+    assert other is None
     wanted = draw_models(learned.model, learned.table, 30, rewards=learned.rewards, rng=1)
     np.testing.assert_array_equal(only.block(0)[0], wanted.block(0)[0])

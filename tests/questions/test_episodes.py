@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 
 from certeq import Batch, InputError, environment, sampling, tally
-from certeq.questions.episodes import behavior, check_whole, episodes, starts
+from certeq.questions.episodes import behavior, check_whole, episodes, starts, watched
 from strategies import SEEDS, counts, random_counts
 
 
@@ -104,3 +104,24 @@ def test_smoothing_adds_rows_to_each_state():
     np.testing.assert_allclose(behavior(table, smoothing=1.0), [[2.5 / 4, 1.5 / 4], [0.5 / 2, 1.5 / 2], [0.5, 0.5]])
     with pytest.raises(InputError, match="smoothing"):
         behavior(random_counts(0, 2, 2), smoothing=-1.0)
+
+
+def cut(lengths, ends):
+    """Episodes of such lengths in one state; some end after their last row, the others are watched no longer."""
+    number = np.repeat(np.arange(len(lengths)), lengths)
+    last = np.cumsum(lengths) - 1
+    after = np.zeros(len(number), dtype=int)
+    after[last[np.array(ends)]] = -1
+    return Batch(np.zeros_like(after), np.zeros_like(after), after, 1, 1, episode=number)
+
+
+def test_values_are_of_what_was_watched_where_much_of_the_time_was_not():
+    never = [False] * 4
+    assert watched(cut([3, 5, 9, 20], never), 0.99) == 5  # half of them for no longer
+    assert watched(cut([3, 5, 9, 20], never), 0.1) is None  # nothing much counts later
+    assert watched(cut([3, 5, 9, 20], [True] * 4), 0.99) is None  # all of them ended
+    assert watched(cut([3, 5, 9, 20], [True, False, True, False]), 0.99) == 5
+    assert watched(cut([3] * 40, [True] * 39 + [False]), 0.99) is None  # one that was cut off is little
+    assert watched(cut([3, 5, 9, 20], never), 1.0) == 5
+    assert watched(Batch([0], [0], [0], 1, 1), 0.99) is None
+    assert watched(None, 0.99) is None

@@ -24,12 +24,12 @@ def with_part(found, **parts):
 
 
 def test_both_intervals_are_told_with_what_they_believe(found):
-    credible, outer = list(sentences(found))
+    credible, *between, outer = list(sentences(found))
     assert credible.startswith("If rows are alike in the way the model believes")
     assert outer.startswith("Whatever the rows that nobody saw are like")
     assert "with a chance of" in credible
     written = to_json(found)
-    assert written["words"] == [credible, outer]
+    assert written["words"] == [credible, *between, outer]
     assert written["better"] == found.posterior.difference(ADVICE, RECORDED).better
     low, high = written["credible"][ADVICE]["low"], written["credible"][ADVICE]["high"]
     assert written["outer"]["low"] <= low <= high <= written["outer"]["high"]
@@ -53,15 +53,26 @@ def test_a_model_that_does_not_fit_is_said_before_anything_else(found):
     assert "is not told: over many decisions" in next(sentences(doubtful))
 
 
-def test_value_that_lies_beyond_what_was_watched_is_said_first_and_no_chance_is_told(found):
-    assert chance(found) is not None
-    beyond = with_part(found, off_policy=replace(found.off_policy, unwatched=0.75))
-    assert chance(beyond) is None
-    assert "75% of the time that counts comes after watching stopped" in next(iter(sentences(beyond)))
-    assert alerts(beyond)[0].startswith("75% of the time that counts comes after watching stopped")
-    assert (
-        "after watching stopped" not in alerts(with_part(found, off_policy=replace(found.off_policy, unwatched=0)))[0]
-    )
+def test_values_are_told_of_the_time_that_was_watched(found):
+    forever = with_part(found, posterior=replace(found.posterior, watched=None))
+    assert "over 6 decisions" not in " ".join(sentences(forever))
+    assert not any("planned for ever" in alert for alert in alerts(forever))
+    short = with_part(found, posterior=replace(found.posterior, watched=6))
+    assert "following the advice over 6 decisions is worth" in next(sentences(short))
+    assert any("watched for 6 decisions" in alert and "--horizon 6" in alert for alert in alerts(short))
+    assert to_json(short)["decisions"] == 6
+
+
+def test_what_flatters_the_advice_is_taken_off_its_low_end_and_its_chance(found):
+    plain, flattered = (replace(found.posterior, flattery=much) for much in (0.0, 1.5))
+    low, high = (plain.interval(ADVICE)[i] for i in (1, 2))
+    assert flattered.interval(ADVICE)[1:] == (pytest.approx(low - 1.5), high)
+    assert flattered.interval(RECORDED) == plain.interval(RECORDED)
+    apart = plain.values[0] - plain.values[1]
+    assert flattered.difference(ADVICE, RECORDED).better == pytest.approx(np.mean(apart > 1.5))
+    assert flattered.difference(RECORDED, ADVICE).better == pytest.approx(np.mean(-apart > -1.5))
+    assert flattered.difference(RECORDED, ADVICE).high == pytest.approx(plain.difference(RECORDED, ADVICE).high + 1.5)
+    assert any("low end is 1.5 lower" in said for said in sentences(with_part(found, posterior=flattered)))
 
 
 def test_no_chance_is_told_where_the_advised_pairs_are_thin(found):

@@ -11,7 +11,7 @@ import pytest
 
 import certeq
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Question, affordable_draws
-from certeq.questions.episodes import behavior
+from certeq.questions.episodes import behavior, watched
 from certeq.questions.examine import all_questions, examine
 from certeq.questions.findings import Findings
 from certeq.questions.posterior import posterior
@@ -83,6 +83,7 @@ def test_the_parts_are_what_the_rooms_that_make_them_give(found, walk):
         case=learned.case,
         draws=80,
         rng=0,
+        watched=watched(walk, 0.99),
     )
     np.testing.assert_array_equal(found.posterior.state_values, alone.state_values)
     np.testing.assert_array_equal(found.plain, learned.case.under("none").advise().policy)

@@ -66,11 +66,10 @@ def test_words_come_first_and_tell_what_is_advised_on_what_and_how_sure(found, p
         "Advice in 5 of 5 states",
         f"{rows} logged decisions in 60 episodes",
         "90 % interval",
-        "How likely the advice is better is not told",
         "Whatever the rows",
     ):
         assert words in head
-    assert "after watching stopped" in head  # which is why no chance is told
+    assert f"following the advice over {found.posterior.watched} decisions is worth" in head
 
 
 def test_a_state_without_a_choice_is_not_called_clear():

@@ -19,8 +19,8 @@ from certeq.learning.learned import learn
 from certeq.model.mdp import MDP
 from certeq.planners import solve
 from certeq.questions.asking import ADVICE, RECORDED
-from certeq.questions.chains import read_policy
-from certeq.questions.episodes import behavior
+from certeq.questions.chains import follow, read_policy, value_decisions
+from certeq.questions.episodes import behavior, watched
 from certeq.questions.exact import evaluate
 from certeq.questions.outer import outer
 from certeq.questions.posterior import posterior
@@ -45,7 +45,7 @@ class Trial:
     reward: Floats | None  # (S, A) where rewards are known
     discount: float
     start: Floats  # (S,)
-    value: Callable[[Floats], float]  # what a policy (S, A) is worth in truth
+    value: Callable[[Floats, int | None], float]  # what so many decisions, or all, of a policy (S, A) are truly worth
     tied: Booleans | None = None  # (S, A): the best actions, where the truth is a table
 
 
@@ -68,10 +68,12 @@ def judge(trial: Trial, random: np.random.Generator, draws: int) -> Iterator[dic
     found = posterior(
         learned.model, learned.table, trial.discount, {ADVICE: learned.policy.actions, RECORDED: done},
         rewards=learned.rewards, batch=trial.batch, case=learned.case, draws=draws, rng=random, start=trial.start,
+        watched=watched(trial.batch, trial.discount),
     )  # fmt: skip
-    worth, before = trial.value(advice), trial.value(done)
+    worth, before = (trial.value(policy, found.watched) for policy in (advice, done))
     _, low, high = found.interval(ADVICE)
-    wide = outer(learned.case, learned.policy.actions, credible=(low, high), start=trial.start, draws=draws, rng=random)
+    usual: dict[str, Any] = {"start": trial.start, "watched": found.watched, "draws": draws, "rng": random}
+    wide = outer(learned.case, learned.policy.actions, credible=(low, high), **usual)
     for kind, ends in ((CREDIBLE, (low, high)), (OUTER, (wide.low, wide.high))):
         yield _line(kind, low=ends[0], high=ends[1], truth=worth, covered=float(holds(*ends, worth)))
     better = found.difference(ADVICE, RECORDED).better
@@ -141,15 +143,15 @@ def _numeric(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[T
     """Worlds of numbers, cut into cells; valued in the simulator."""
     name, side = cell["environment"], cell["cells"]
     world = SIMULATORS[name]
-    steps = int(np.ceil(np.log(0.01) / np.log(world.discount)))
+    all_of_them = int(np.ceil(np.log(0.01) / np.log(world.discount)))
     where = cell_of(world.start(200_000, np.random.default_rng(0)), side)
     start = np.bincount(where, minlength=side**2) / len(where)
     for _ in range(cell["data_sets"]):
         seed = int(random.integers(2**32))
         rows = numeric_log(name, cell["size"], cells=side, rng=random)
 
-        def value(policy: Floats, seed: int = seed) -> float:
-            return float(numeric_value(name, policy, points=POINTS, steps=steps, rng=seed))
+        def value(policy: Floats, decisions: int | None, seed: int = seed) -> float:
+            return float(numeric_value(name, policy, points=POINTS, steps=decisions or all_of_them, rng=seed))
 
         yield Trial(rows, None, world.discount, start, value)
 
@@ -161,8 +163,11 @@ def _known(world: MDP, rows: Batch, reward: Floats | None) -> Trial:
     """A trial whose truth is a table."""
     start = np.full(world.n_states, 1 / world.n_states) if world.start is None else world.start
 
-    def value(policy: Floats) -> float:
-        return float(start @ evaluate(world.transition, world.reward, world.discount, policy))
+    def value(policy: Floats, decisions: int | None) -> float:
+        if decisions is None:
+            return float(start @ evaluate(world.transition, world.reward, world.discount, policy))
+        chain = follow(world.transition.dense()[None], world.reward[None], policy)
+        return float(start @ value_decisions(*chain, float(world.discount), decisions)[0])
 
     tied = solve(world.transition, world.reward, world.discount).tied
     return Trial(rows, reward, float(world.discount), start, value, tied)

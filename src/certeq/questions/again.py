@@ -27,20 +27,23 @@ from certeq.questions.draws import Draws, draw_models
 EACH = 4  # models that are drawn from the posterior of one data set
 
 
-def draw_bagged(case: Case, draws: int, *, rng: Rng = None) -> Iterator[Draws]:
-    """So many models in all, from the posteriors of data sets drawn again; from the data alone where rows are lost."""
+def draw_bagged(case: Case, draws: int, *, rng: Rng = None) -> Iterator[tuple[Draws, Case | None]]:
+    """So many models in all, from the posteriors of data sets drawn again, each with its case.
+
+    Where rows are lost, they come from the posterior of the data alone, and there is no other case.
+    """
     size, random, batch = whole("draws", draws, 1), generator(rng), case.data.batch
     if batch is None:
-        yield draw_models(case.model, case.table, size, rewards=case.rewards, rng=random)
+        yield draw_models(case.model, case.table, size, rewards=case.rewards, rng=random), None
         return
     for first, seed in zip(range(0, size, EACH), random.spawn(-(-size // EACH)), strict=True):
         again, rows = drawn_again(case, batch, seed)
         some, reward = min(EACH, size - first), again.data.reward
         if isinstance(reward, Sums):  # how means borrow does not matter to what the rows leave open
             told = rewards_of(reward, by_next_state=case.rules.reward_by == "next_state")
-            yield draw_models(again.model, None, some, rewards=told, batch=rows, rng=seed)
+            yield draw_models(again.model, None, some, rewards=told, batch=rows, rng=seed), again
         else:
-            yield draw_models(again.model, reward, some, rng=seed)
+            yield draw_models(again.model, reward, some, rng=seed), again
 
 
 def drawn_again(case: Case, batch: Batch, random: np.random.Generator) -> tuple[Case, Batch]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from certeq.base.display import several
 from certeq.questions.findings import Findings
-from certeq.questions.sure import THIN, chance, unwatched, withheld
+from certeq.questions.sure import THIN, chance, period, withheld
 
 EVEN = 0.5
 SURE = 0.9  # that the advice beats what was recorded: below this it is said
@@ -25,17 +25,11 @@ def leading(findings: Findings) -> list[str]:
     found = []
     if findings.returns is not None and findings.returns.agrees is False:
         found += findings.returns.lines()
-    if unwatched(findings):
-        found.append(
-            f"{unwatched(findings):.0%} of the time that counts comes after watching stopped. What the advice is worth "
-            "then is the model's word alone, and may be far off: no interval covers that. Plan for the time that was "
-            "watched (--horizon), or with a lower discount, to see what the rows themselves can tell."
-        )
     better = chance(findings)
     if better is not None and better < EVEN:
         found.append(
-            f"The advice is more likely worse than what was recorded: the chance that it is better is only "
-            f"{better:.0%}, by the model. Do what was done, or collect what is missing first."
+            f"The advice is more likely worse than what was recorded{period(findings)}: the chance that it is better "
+            f"is only {better:.0%}, by the model. Do what was done, or collect what is missing first."
         )
     return found
 
@@ -65,7 +59,14 @@ def _posterior(findings: Findings) -> Iterator[str]:
     found = findings.posterior
     better = chance(findings)
     if better is not None and EVEN <= better < SURE:
-        yield f"That the advice beats what was recorded has a probability of only {better:.0%}, by the model."
+        said = f"That the advice beats what was recorded{period(findings)} has a probability of only {better:.0%}"
+        yield f"{said}, by the model."
+    if found.watched is not None:
+        decisions = several(found.watched, "decision")
+        yield (
+            f"The advice is planned for ever, but half of the episodes were watched for {decisions} or fewer: its "
+            f"worth is told for these alone. To plan for them alone as well, set --horizon {found.watched}."
+        )
     if found.thin > THIN and not leading(findings):
         yield f"No chance is told that the advice beats what was recorded: {withheld(findings)}."
 

@@ -47,6 +47,14 @@ def as_problem(chain: Floats, gain: Floats, discount: Floats) -> Problem:
     return Problem(Rows.trusted(chain[:, :, None]), gain[..., None], discount, only)
 
 
+def value_decisions(chain: Floats, gain: Floats, discount: float, decisions: int) -> Floats:
+    """Value of so many decisions of each chain in each state, ``(k, S)``."""
+    value = gain
+    for _ in range(decisions - 1):
+        value = gain + discount * (chain @ value[..., None])[..., 0]
+    return value
+
+
 def value_chains(chain: Floats, gain: Floats, discount: Floats, *, compiles: bool, threads: int | None = 1) -> Floats:
     """Value of each chain in each state, ``(k, S)``; without discounting, all of them must end."""
     problem, only = as_problem(chain, gain, discount), np.zeros(gain.shape, dtype=np.int64)

@@ -36,7 +36,7 @@ from certeq.learning.learned import Learned, asked
 from certeq.model.evidence import Evidence, chances, draw_magnitudes
 from certeq.questions.asking import RECORDED
 from certeq.questions.comparison import Comparison, Entry
-from certeq.questions.episodes import behavior
+from certeq.questions.episodes import behavior, watched
 from certeq.questions.posterior import Posterior, posterior
 from certeq.questions.row_errors import mse_of
 from certeq.regularizers import ALIKE, DEFAULT, REGULARIZERS, needs_of, settings_of
@@ -123,7 +123,7 @@ def _compare(
     values = posterior(
         models[names[0]], cases[names[0]].table, base.rules.discount, {same[0]: chosen[same[0]] for same in names_of},
         rewards=learned.rewards, batch=batch, draws=draws, rng=_seed(rng, 2), threads=threads,
-        executor=pool,
+        executor=pool, watched=watched(batch, base.rules.discount),
     )  # fmt: skip
     values = _repeat(values, chosen, names_of)
     return Comparison(

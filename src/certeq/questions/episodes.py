@@ -12,6 +12,8 @@ from certeq.base.errors import InputError
 from certeq.data.batch import ENDED, Batch
 from certeq.data.counts import Counts
 
+UNWATCHED = 0.1  # share of the time that counts after watching stopped, above which values leave it out
+
 
 @dataclass(frozen=True)
 class Episodes:
@@ -50,6 +52,21 @@ def episodes(batch: Batch) -> Episodes:
     length = np.bincount(number)
     step = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
     return Episodes(row, number, step, length)
+
+
+def watched(batch: Batch | None, discount: float) -> int | None:
+    """Decisions that values are to be told of: as many as half of the episodes were watched for; None for all of them.
+
+    It is all of them, unless most of the time that counts, discounted, lies after watching stopped: what the rows do
+    not tell, nobody can give an interval for.
+    """
+    if batch is None or batch.episode is None or len(batch) == 0:
+        return None
+    order = episodes(batch)
+    stopped = ~batch.ended[order.row[order.last]]
+    if np.mean(stopped * discount**order.length) <= UNWATCHED:
+        return None
+    return int(np.quantile(order.length[stopped], 0.5, method="lower"))
 
 
 def check_whole(batch: Batch, order: Episodes) -> None:

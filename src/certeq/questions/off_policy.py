@@ -25,6 +25,7 @@ from certeq.base.texts import finite
 from certeq.data.batch import Batch
 from certeq.data.look import FEW as ROWS
 from certeq.questions.asking import ADVICE, Asking, Question
+from certeq.questions.episodes import watched
 from certeq.questions.estimators import METHODS, effective_size, estimates
 from certeq.questions.log import Log, read_log
 
@@ -296,7 +297,7 @@ def _ask(asking: Asking) -> OffPolicy:
         learned.policy.actions,
         learned.rules.discount,
         reward=None if learned.rewards is not None else learned.table,
-        horizon=learned.rules.horizon,
+        horizon=learned.rules.horizon or watched(learned.batch, learned.rules.discount),
         model_value=None if model is None else model.interval(ADVICE),
         bootstrap=AGAIN,
         rng=asking.rng,

@@ -104,20 +104,23 @@ def outer(
     *,
     credible: tuple[float, float],
     start: Any = None,
+    watched: int | None = None,
     draws: int = DRAWS,
     level: float = LEVEL,
     rng: Rng = 0,
 ) -> Outer:
     """Value a policy in the worst and in the best models that the rows seen do not exclude.
 
-    ``credible`` is the interval that is believed where rows are alike; the outer one is never inside of it.
+    ``credible`` is the interval that is believed where rows are alike; the outer one is never inside of it. Without a
+    horizon, values are of all decisions, or of so many as were ``watched``.
     """
     rules, counts = case.rules, case.data.counts
-    if rules.discount == 1 and rules.horizon is None:
+    over = rules.horizon or watched
+    if rules.discount == 1 and over is None:
         raise InputError("Without a discount or a horizon, what may follow unseen rows has no bound: set a horizon.")
     chances = read_policy(ADVICE, policy, counts.n_states, counts.n_actions, rules.horizon)
     first, random = start_of(case.model, case.data.batch, start), generator(rng)
-    size, ends = whole("draws", draws, 1), [_side(case, chances, side) for side in (0, 1)]
+    size, ends = whole("draws", draws, 1), [_side(case, chances, side, over) for side in (0, 1)]
     found: list[list[Floats]] = [[], []]
     mean: list[Any] = [0.0, 0.0, 0.0]
     for block in _seen(case, size, random):
@@ -149,14 +152,14 @@ def _seen(case: Case, draws: int, random: np.random.Generator) -> Iterator[_Bloc
         yield _Block(rows, np.broadcast_to(reward, part.shape), part)
 
 
-def _side(case: Case, policy: Floats, side: int) -> _Extreme:
+def _side(case: Case, policy: Floats, side: int, horizon: int | None) -> _Extreme:
     """One end of the interval."""
-    earned, rules = case.data.reward, case.rules
+    earned = case.data.reward
     pays = None
     if isinstance(earned, Sums):
         ends = [float(earned.span[kind, side]) for kind in (WENT_ON, ENDED)]
         pays = ends[0] if np.isfinite(ends[0]) else 0.0, ends[1]
-    return _Extreme(policy, rules.discount, rules.horizon, side, pays, case.data.counts.ended is not None)
+    return _Extreme(policy, case.rules.discount, horizon, side, pays, case.data.counts.ended is not None)
 
 
 @dataclass(frozen=True)
@@ -257,7 +260,8 @@ def _ask(asking: Asking) -> Outer:
         raise InputError("It is set beside the credible interval, and there is none.")
     draws = min(DRAWS, affordable_draws(learned, asking.draws))
     ends = model.interval(ADVICE)
-    return outer(learned.case, learned.policy.actions, credible=(ends.low, ends.high), draws=draws, rng=asking.rng)
+    settings: dict[str, Any] = {"watched": model.watched, "draws": draws, "rng": asking.rng}
+    return outer(learned.case, learned.policy.actions, credible=(ends.low, ends.high), **settings)
 
 
 ASKED = Question(

@@ -40,9 +40,10 @@ from certeq.planners.episodic import check_ends
 from certeq.planners.problem import Problem
 from certeq.questions.again import draw_bagged
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, affordable_draws
-from certeq.questions.chains import as_problem, follow, read_policy, value_chains
+from certeq.questions.chains import as_problem, follow, read_policy, value_chains, value_decisions
 from certeq.questions.draws import Draws, draw_models
 from certeq.questions.episodes import behavior, starts
+from certeq.questions.episodes import watched as watched_for
 
 LEVEL = 0.9
 LASTING = 1000  # decisions for which a policy is followed, where there is neither discount nor horizon
@@ -80,6 +81,8 @@ class Posterior:
     advised_best: Floats  # (S,); (H, S) with a horizon: the same for what is advised, NaN where nothing is
     thin: float = 0.0  # share of the advised decisions, as the model has them follow, for pairs with fewer than 5 rows
     again: bool = False  # whether the data were drawn again as well; if not, intervals tend to be too narrow
+    watched: int | None = None  # values are of so many decisions, for which episodes were watched; None for all
+    flattery: float = 0.0  # how much too much advice promises that was chosen in such data, on average
 
     @property
     def values(self) -> Floats:
@@ -101,10 +104,10 @@ class Posterior:
         return self.interval(name).mean
 
     def interval(self, name: str, level: float = LEVEL) -> CredibleInterval:
-        """Posterior mean and credible interval of a policy's value."""
+        """Posterior mean and credible interval of a policy's value; flattery lowers the end of the advised one."""
         values = self.values[self._place(name)]
         low, high = middle(values, level)
-        return CredibleInterval(float(values.mean()), float(low), float(high))
+        return CredibleInterval(float(values.mean()), float(low - self._too_much(name)), float(high))
 
     def states(self, name: str, level: float = LEVEL) -> Floats:
         """Posterior mean, low and high end of a policy's value in each state, ``(3, S)``."""
@@ -112,11 +115,15 @@ class Posterior:
         return np.stack([values.mean(axis=0), *middle(values, level, axis=0)])
 
     def difference(self, first: str, second: str, level: float = LEVEL) -> Difference:
-        """How much more the first policy is worth than the second, and with what probability it is."""
+        """How much more the first policy is worth than the second, and with what probability it is.
+
+        What flatters the advised one is taken off the probability, and widens the interval to its side.
+        """
         apart = self.values[self._place(first)] - self.values[self._place(second)]
         low, high = middle(apart, level)
-        better = float((apart > 0).mean() + 0.5 * (apart == 0).mean())
-        return Difference(float(apart.mean()), float(low), float(high), better)
+        over, under = self._too_much(first), self._too_much(second)
+        better = float(((apart > over - under) & (apart != 0)).mean() + 0.5 * (apart == 0).mean())
+        return Difference(float(apart.mean()), float(low - over), float(high + under), better)
 
     def undecided(self, clear: float = CLEAR) -> Integers:
         """States where the advised action is best in fewer than ``clear`` of the draws, least sure first.
@@ -159,6 +166,9 @@ class Posterior:
             "states": dict(zip(("mean", "low", "high"), self.states(self.names[0], level).tolist(), strict=True)),
         }
 
+    def _too_much(self, name: str) -> float:
+        return self.flattery if self._place(name) == 0 else 0.0
+
     def _place(self, name: str) -> int:
         if name not in self.names:
             raise unknown("policy", name, self.names)
@@ -178,6 +188,7 @@ def posterior(
     rng: Rng = 0,
     start: ArrayLike | None = None,
     horizon: int | None = None,
+    watched: int | None = None,
     target: Kernel | None = None,
     threads: int | None = None,
     workers: int = 1,
@@ -205,6 +216,9 @@ def posterior(
         that of the states in all rows.
     horizon
         Value so many decisions instead of all; a plan with a horizon needs its own.
+    watched
+        Value so many decisions of plans without a horizon, as `certeq.questions.episodes.watched` tells; which action
+        is best is still asked for all.
     target
         Mean of the prior of each row; see `certeq.questions.draws.draw_models`.
     threads, workers, scheduler, executor
@@ -225,12 +239,20 @@ def posterior(
     if table.shape != (S, A):
         raise InputError(f"Rewards need the shape ({S}, {A}); got {table.shape}.")
     size, first = whole("draws", draws, 1), start_of(model, batch, start)
+    flattery: list[float] = []
+
+    def note(other: Case | None) -> bool:
+        if other is not None:
+            flattery.append(job.flattery(other, model, table, first))
+        return True
+
     sources: Iterable[Draws]
     if case is None or target is not None:
         sources = [draw_models(model, table, size, rewards=rewards, batch=batch, target=target, rng=rng)]
     else:
-        sources = draw_bagged(case, size, rng=rng)
-    job = _Job(read, gamma, steps, model.allowed, model.stranded, compiled.worth((size,), S))
+        sources = (drawn for drawn, other in draw_bagged(case, size, rng=rng) if note(other))
+    over = None if watched is None or steps is not None else whole("watched", watched, 1)
+    job = _Job(read, gamma, steps, over, model.allowed, model.stranded, compiled.worth((size,), S))
     with places.pool(executor, workers, scheduler) as pool:
         found = _in_order(job, sources, threads) if pool is None else _elsewhere(job, sources, pool)
     claimed = job.values(model.transition.dense()[None], model.reward(table)[None])[:, 0] @ first
@@ -243,8 +265,10 @@ def posterior(
         claimed=np.asarray(claimed),
         best=best if steps else best[0],
         advised_best=chance if steps else chance[0],
-        thin=_thin(model, read[0][0], first, float(gamma), steps),
+        thin=_thin(model, read[0][0], first, float(gamma), steps or over),
         again=case is not None and target is None and case.data.batch is not None,
+        watched=over,
+        flattery=max(0.0, float(np.mean(flattery))) if flattery else 0.0,
     )
 
 
@@ -255,6 +279,7 @@ class _Job:
     policies: list[Floats]  # each (1 or H, S, A)
     discount: Floats
     horizon: int | None
+    watched: int | None  # decisions that count for values, where a plan is for all
     allowed: Booleans  # (S, A)
     stranded: Booleans  # (S,)
     compiles: bool  # whether all draws together are worth compiled kernels
@@ -270,10 +295,20 @@ class _Job:
         if self.horizon is not None:
             return self._backward(rows, reward, self.horizon)[0]
         chains = [follow(rows, reward, policy[0]) for policy in self.policies]
+        if self.watched is not None:
+            return np.stack([value_decisions(*chain, float(self.discount), self.watched) for chain in chains])
         if self.discount == 1:
             for chain, gain in chains:
                 check_ends(as_problem(chain, gain, self.discount), remedy=REMEDY)
         return np.stack([value_chains(*chain, self.discount, compiles=self.compiles) for chain in chains])
+
+    def flattery(self, other: Case, model: Model, reward: Floats, start: Floats) -> float:
+        """How much more advice promises in the data that it was chosen in than in a model that had no say in it."""
+        S, A = reward.shape
+        own = replace(self, policies=[read_policy("", other.advise().policy, S, A, self.horizon)])
+        claims = ((other.model, other.table), (model, reward))
+        here, there = (own.values(m.transition.dense()[None], m.reward(table)[None])[0, 0] for m, table in claims)
+        return float((here - there) @ start)
 
     def _best(self, rows: Floats, reward: Floats) -> Floats:
         """In how many of the models each action is optimal, ``(1, S, A)``."""
@@ -383,6 +418,7 @@ def _ask(asking: Asking) -> Posterior:
         draws=affordable_draws(learned, asking.draws),
         rng=asking.rng,
         horizon=learned.rules.horizon,
+        watched=watched_for(learned.batch, learned.rules.discount),
         executor=asking.executor,
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from certeq.base.display import number, percent
+from certeq.base.display import number, percent, several
 from certeq.data.look import FEW
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.findings import Findings
 
+SEEN = 0.05  # of an interval's width: less than that need not be told
 THIN = 0.25  # share of the advised decisions that are for pairs with few rows, above which no chance is told
-UNWATCHED = 0.5  # share of the time that counts which lies after watching stopped, above which no chance is told
 
 
 def chance(findings: Findings) -> float | None:
@@ -26,17 +26,15 @@ def withheld(findings: Findings) -> str:
     """Why no chance is told, in words; empty where one is."""
     if findings.returns is not None and findings.returns.agrees is False:
         return "over many decisions the model does not earn what the episodes earned"
-    if unwatched(findings):
-        return f"{unwatched(findings):.0%} of the time that counts comes after watching stopped"
     if findings.posterior.thin > THIN:
         return f"{findings.posterior.thin:.0%} of its decisions are for pairs with fewer than {FEW} rows"
     return ""
 
 
-def unwatched(findings: Findings) -> float:
-    """Share of the time that counts which nobody watched, where that is most of it; else 0."""
-    share = 0.0 if findings.off_policy is None else findings.off_policy.unwatched
-    return share if share > UNWATCHED else 0.0
+def period(findings: Findings) -> str:
+    """What the values are of, where that is not all that comes: as long as people were watched."""
+    found = findings.posterior
+    return "" if found is None or found.watched is None else f" over {several(found.watched, 'decision')}"
 
 
 def sentences(findings: Findings) -> Iterator[str]:
@@ -51,10 +49,20 @@ def sentences(findings: Findings) -> Iterator[str]:
     else:
         told = f". How likely the advice is better is not told: {withheld(findings)}"
     yield (
-        f"If rows are alike in the way the model believes, following the advice is worth {number(value.mean)} (90 % "
-        f"interval {number(value.low)} to {number(value.high)}), and doing what was recorded {number(before.mean)} "
-        f"({number(before.low)} to {number(before.high)}){told}."
+        f"If rows are alike in the way the model believes, following the advice{period(findings)} is worth "
+        f"{number(value.mean)} (90 % interval {number(value.low)} to {number(value.high)}), and doing what was "
+        f"recorded {number(before.mean)} ({number(before.low)} to {number(before.high)}){told}."
     )
+    if found.watched is not None:
+        yield (
+            f"Values are told for {several(found.watched, 'decision')}, as long as half of the episodes were watched; "
+            "how sure anything is that comes later, nobody can say."
+        )
+    if found.flattery > SEEN * (value.high - value.low):
+        yield (
+            f"The low end is {number(found.flattery)} lower than the models alone have it: advice looks that much too "
+            "good, on average, in the data that it was chosen in."
+        )
     if not found.again:
         yield "From counts alone data cannot be drawn again, and these intervals tend to be too narrow."
     if findings.outer is not None:
@@ -70,6 +78,8 @@ def to_json(findings: Findings) -> dict[str, Any]:
         "draws": found.draws,
         "data_drawn_again": found.again,
         "thin": found.thin,
+        "decisions": found.watched,
+        "flattery": found.flattery,
         "credible": {name: found.interval(name)._asdict() for name in found.names},
         "better": chance(findings),
         "outer": None if outer is None else outer.to_json(),

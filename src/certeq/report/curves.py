@@ -41,7 +41,7 @@ def value_densities(posterior: Posterior, *, level: float = 0.9) -> Figure:
             axis.plot(found.mean, base, "o", color=color, markersize=5)
             axis.plot(posterior.claimed[i], base, "D", color=style.INK, markersize=4, markerfacecolor="none")
         axis.set_yticks(range(len(posterior.names)), [shorten(name, 26) for name in posterior.names[::-1]])
-        axis.set(xlabel="value from the first decision on", ylim=(-0.25, len(posterior.names)))
+        axis.set(xlabel="value", ylim=(-0.25, len(posterior.names)))
         _quiet(axis)
         axis.plot([], [], "o-", color="#8a9199", linewidth=3, label=f"mean and {level:.0%} interval")
         axis.plot([], [], "D", color=style.INK, markersize=4, markerfacecolor="none", label="claimed by the model")
@@ -64,7 +64,7 @@ def estimates(off_policy: OffPolicy, model: CredibleInterval | None = None) -> F
             color = style.COLORS[1] if one.trusted else "#8a9199"
             _dot(axis, y - i - (model is not None), (one.value, one.low, one.high), color)
         axis.set_yticks(range(len(names)), names[::-1])
-        axis.set(xlabel="value of the advice from the first decision on", ylim=(-0.6, len(names) - 0.4))
+        axis.set(xlabel="value of the advice", ylim=(-0.6, len(names) - 0.4))
         _quiet(axis)
     return figure
 

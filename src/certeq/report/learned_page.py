@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import certeq
 from certeq.base.arrays import whole
 from certeq.base.display import harmless, number, percent, several, shorten
+from certeq.questions import sure
 from certeq.questions.alerts import alerts, checked, unasked
 from certeq.questions.asking import ADVICE
 from certeq.questions.findings import Findings
@@ -300,13 +301,14 @@ def _posterior(findings: Findings) -> Iterator[Picture]:
         ]
         for i, name in enumerate(found.names)
     )
-    caption = f"Values from the first decision on, over {found.draws:,} models drawn from the posterior."
+    counted = "from the first decision on" if found.watched is None else f"of {several(found.watched, 'decision')}"
+    caption = f"Values {counted}, over {found.draws:,} models drawn from the posterior."
     yield _picture(
         "value-densities",
         lambda: curves.value_densities(found),
         "Densities of the value of each policy under the posterior, with means and 90 % intervals.",
-        "What each policy is worth in models that the data allow. Diamonds: what the fitted model itself claims, which "
-        "tends to be too much for a policy that was chosen in it.",
+        f"What each policy is worth{sure.period(findings)} in models that the data allow. Diamonds: what the fitted "
+        "model itself claims, which tends to be too much for a policy that was chosen in it.",
         tables.plain_table("values-table", caption, header, rows),
     )
     yield _picture(

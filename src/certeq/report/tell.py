@@ -99,7 +99,7 @@ def tiles(findings: Findings) -> Iterator[tuple[str, str]]:
         better = sure.chance(findings)
         if better is not None:
             told = percent(better, findings.posterior.draws)
-            yield told, "chance that the advice beats what was recorded, by the model"
+            yield told, f"chance that the advice beats what was recorded{sure.period(findings)}, by the model"
         if total:
             yield f"{total - open_states:,} of {total:,}", "states with a choice where one action is clearly best"
     if findings.off_policy is not None:
