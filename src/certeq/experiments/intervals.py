@@ -23,7 +23,7 @@ from certeq.questions.chains import follow, read_policy, value_decisions
 from certeq.questions.episodes import behavior, watched
 from certeq.questions.exact import evaluate
 from certeq.questions.outer import outer
-from certeq.questions.posterior import posterior
+from certeq.questions.posterior import best_in, posterior
 from certeq.questions.returns import returns
 from certeq.questions.sure import THIN
 from certeq.worlds.numeric import SIMULATORS, cell_of, numeric_log, numeric_value
@@ -46,7 +46,7 @@ class Trial:
     discount: float
     start: Floats  # (S,)
     value: Callable[[Floats, int | None], float]  # what so many decisions, or all, of a policy (S, A) are truly worth
-    tied: Booleans | None = None  # (S, A): the best actions, where the truth is a table
+    world: MDP | None = None  # where the truth is a table
 
 
 def run_cell(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
@@ -83,8 +83,10 @@ def judge(trial: Trial, random: np.random.Generator, draws: int) -> Iterator[dic
     fits = returns(learned).agrees
     if fits is not None:
         yield _line(FITS, states=1, right=float(fits))
-    if trial.tied is not None:
-        yield from _how_sure(found.advised_best, trial.tied, learned.policy.actions)
+    if trial.world is not None:
+        world, told = trial.world, learned.policy.runner_up()[0] >= 0
+        tied = best_in(learned.model, world.transition.dense(), world.reward, trial.discount)
+        yield from _how_sure(np.where(told, found.advised_best, np.nan), tied, learned.policy.actions)
 
 
 def holds(low: float, high: float, truth: float) -> bool:
@@ -94,8 +96,8 @@ def holds(low: float, high: float, truth: float) -> bool:
 
 
 def _how_sure(claimed: Floats, tied: Booleans, policy: Any) -> Iterator[dict[str, Any]]:
-    """In states with one best action: claimed chances that the advice is it, and how often it is, by bins."""
-    clear = (tied.sum(axis=-1) == 1) & (policy >= 0)
+    """In states with one best action: told chances that the advice is it, and how often it is, by bins."""
+    clear = (tied.sum(axis=-1) == 1) & np.isfinite(claimed)
     right = np.take_along_axis(tied, np.maximum(policy, 0)[:, None], axis=-1)[:, 0]
     place = np.minimum((np.where(clear, claimed, 0.0) * BINS).astype(int), BINS - 1)
     for k in np.unique(place[clear]):
@@ -169,8 +171,7 @@ def _known(world: MDP, rows: Batch, reward: Floats | None) -> Trial:
         chain = follow(world.transition.dense()[None], world.reward[None], policy)
         return float(start @ value_decisions(*chain, float(world.discount), decisions)[0])
 
-    tied = solve(world.transition, world.reward, world.discount).tied
-    return Trial(rows, reward, float(world.discount), start, value, tied)
+    return Trial(rows, reward, float(world.discount), start, value, world)
 
 
 def _world(truth: MDP, number: int) -> MDP:

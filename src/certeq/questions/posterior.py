@@ -338,6 +338,12 @@ class _Job:
         return np.moveaxis(values[..., :-1], -1, 0), best
 
 
+def best_in(model: Model, rows: Floats, reward: Floats, discount: float) -> Booleans:
+    """Which actions are the best ones in a world ``(S, A, S)``, of those that the model allows, ``(S, A)``."""
+    job = _Job([], np.asarray(discount), None, None, model.allowed, model.stranded, False)
+    return np.asarray(job._best(rows[None].copy(), reward[None])[0] > 0)
+
+
 def _advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:
     """Probability that the advised action is best, ``(T, S)``; a random one, as often as it takes the best."""
     array = np.asarray(advised)
