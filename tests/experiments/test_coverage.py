@@ -18,7 +18,7 @@ from certeq.report.style import to_png
 
 pytestmark = pytest.mark.slow
 
-SMALL = {"data_sets": 3, "chunk": 2, "tumor": 1, "tumor_chunk": 1, "episodes": 300, "draws": 16}
+SMALL = {"data_sets": 3, "chunk": 2, "tumor": 1, "tumor_chunk": 1, "bundled": 1, "episodes": 300, "draws": 16}
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,10 @@ def table(tmp_path_factory):
 
 def test_every_data_set_of_every_panel_has_its_intervals(table):
     lines = table.filter(pl.col("kind").is_in(INTERVALS)).group_by("panel", "kind").len()
-    sets = {panel: 1 if panel.startswith("tumor") else 3 for panel in table["panel"].unique()}
+    sets = {panel: 1 if panel.startswith(("tumor", "the bundled")) else 3 for panel in table["panel"].unique()}
     logs = sum(len(each) for _, _, each in figure.TABLES.values())
-    assert len(sets) == len(figure.EPISODES) * len(figure.WORLDS) + logs + len(figure.NUMBERS) + len(figure.PATIENTS)
+    tumors = len(figure.PATIENTS) + 1  # and the bundled trial
+    assert len(sets) == len(figure.EPISODES) * len(figure.WORLDS) + logs + len(figure.NUMBERS) + tumors
     assert len(lines) == len(sets) * len(INTERVALS)
     assert all(row["len"] == sets[row["panel"]] for row in lines.to_dicts())
     parts = {kind: table.filter(pl.col("kind") == kind) for kind in INTERVALS}
@@ -42,7 +43,7 @@ def test_every_data_set_of_every_panel_has_its_intervals(table):
 def test_the_worlds_are_all_those_asked_for_and_the_paper_has_enough_data_sets():
     cells = figure.cells(figure.SETTINGS["paper"])
     wanted = {"random_chain", "river_swim", "loop", "stay_or_leave", "grid", "tumor", "harbor", "machine", "dose"}
-    assert {c["environment"] for c in cells} == wanted | {"CliffWalking-v1", "FrozenLake-v1"}
+    assert {c["environment"] for c in cells} == wanted | {"CliffWalking-v1", "FrozenLake-v1", "bundled"}
     sets = {}
     for cell in cells:
         sets[cell["panel"]] = sets.get(cell["panel"], 0) + cell["data_sets"]

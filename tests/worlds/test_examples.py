@@ -9,7 +9,6 @@ import pytest
 import certeq
 from certeq.base.errors import InputError
 from certeq.worlds import examples
-from certeq.worlds.tumor_model import TumorModel
 
 
 @pytest.mark.parametrize("name", examples.EXAMPLES)
@@ -57,23 +56,15 @@ def test_an_unknown_example_is_answered_with_the_nearest_name():
 def test_in_the_bundled_trial_it_pays_to_plan_ahead():
     """In the simulator the advice earns more than the toss of a coin and more than looking one month ahead."""
     batch = certeq.read(examples.path())
-    columns = [
-        name for name in examples.path().read_text().splitlines()[0].split(",") if name.endswith(("_mm", "tion"))
-    ]
-
-    def earned(treat):
-        model, random = TumorModel(**examples.MODEL), np.random.default_rng(1)
-        state, total = model.start(100, random), 0.0
-        for month in range(150):
-            state, reward = model.step(state, treat(state, random), random)
-            total += 0.99**month * reward.mean()
-        return total
 
     def advised(discount):
-        policy = certeq.learn(batch, discount=discount).policy
+        policy = certeq.learn(batch, discount=discount, draws=0).policy
         dose = np.append(policy.first.actions == policy.action_names.index("TMZ"), False)  # none where nothing is known
-        return lambda state, _: dose[policy.recipe.encode(pl.DataFrame(dict(zip(columns, state.T, strict=True))))]
+        return lambda measured: dose[policy.recipe.encode(pl.DataFrame(measured))]
+
+    def earned(treat):
+        return examples.tumor_value(treat, 150, patients=100, rng=1)
 
     ahead, shortsighted = earned(advised(0.99)), earned(advised(0))
-    assert ahead > earned(lambda state, random: random.random(len(state)) < 0.5) + 10
+    assert ahead > earned(lambda measured: 0.5) + 10
     assert ahead > shortsighted + 20

@@ -14,18 +14,20 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Rng, generator
 from certeq.data.batch import Batch
+from certeq.data.reading import read
 from certeq.experiments.procedure import draw_batch, draw_truth
 from certeq.learning.learned import learn
 from certeq.model.mdp import MDP
 from certeq.planners import solve
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.chains import follow, read_policy, value_decisions
-from certeq.questions.episodes import behavior, watched
+from certeq.questions.episodes import behavior, starts, watched
 from certeq.questions.exact import evaluate
 from certeq.questions.outer import outer
 from certeq.questions.posterior import best_in, posterior
 from certeq.questions.returns import returns
 from certeq.questions.sure import THIN
+from certeq.worlds import examples
 from certeq.worlds.numeric import SIMULATORS, cell_of, numeric_log, numeric_value
 from certeq.worlds.table import from_table, log_table
 
@@ -158,7 +160,32 @@ def _numeric(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[T
         yield Trial(rows, None, world.discount, start, value)
 
 
-TRIALS: dict[str, Callable[..., Iterator[Trial]]] = {"world": _worlds, "table": _tables, "numeric": _numeric}
+def _bundled(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[Trial]:
+    """Trials of the bundled design, read as anybody would; treated as recorded in states that were never seen."""
+    import polars as pl
+
+    for _ in range(cell["data_sets"]):
+        rows = read(pl.DataFrame(examples.tumor_columns(random)))
+        seed = int(random.integers(2**32))
+
+        def value(policy: Floats, decisions: int | None, rows: Batch = rows, seed: int = seed) -> float:
+            assert rows.recipe is not None
+            recipe, dose = rows.recipe, np.append(policy[:, rows.action_names.index("TMZ")], examples.TREATED)
+
+            def treat(measured: dict[str, Floats]) -> Floats:
+                return np.asarray(dose[recipe.encode(measured)])
+
+            return examples.tumor_value(treat, decisions or 500, rng=seed)
+
+        yield Trial(rows, None, 0.99, starts(rows), value)
+
+
+TRIALS: dict[str, Callable[..., Iterator[Trial]]] = {
+    "world": _worlds,
+    "table": _tables,
+    "numeric": _numeric,
+    "bundled": _bundled,
+}
 
 
 def _known(world: MDP, rows: Batch, reward: Floats | None) -> Trial:

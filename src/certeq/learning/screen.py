@@ -82,13 +82,9 @@ def _advice(out: Console, learned: Learned) -> None:
     out.print(table)
     if len(order) > MOST_STATES:
         out.print(f"[dim]... and {len(order) - MOST_STATES:,} more states, in policy.csv[/dim]")
-    out.print(
-        "[dim]chance: that the action with the most value is really the best of those tried often enough; visits:"
-    )
-    out.print(
-        "[dim]how often it was tried there; weight: how much of its outcome is the regularizer's guess rather than"
-    )
-    out.print("[dim]the data; gap: how much more it is worth than the runner-up[/dim]")
+    out.print("[dim]chance: that the action with the most value is the best of those tried often enough; visits:")
+    out.print("[dim]how often it was tried there; weight: how much of its outcome is the regularizer's guess rather")
+    out.print("[dim]than the data; gap: how much more it is worth than the runner-up[/dim]")
 
 
 def _alerts(out: Console, found: Summary) -> None:

@@ -23,10 +23,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from certeq.base.arrays import Floats
+from certeq.base.arrays import Floats, Rng, generator
 from certeq.base.errors import unknown
 
 SEED = 2023
+TREATED = 0.25  # chance of a dose, month by month
+MEASURED = ("drug_concentration", "proliferative_mm", "quiescent_mm", "damaged_mm")
 MODEL: dict[str, Any] = {"integrator": "exact", "process_noise": 0.05, "penalty_on": "dose", "dose_penalty": 1.0}
 
 
@@ -47,12 +49,19 @@ def write(directory: Path | None = None) -> list[Path]:
 
 def tumor_trial() -> str:
     """Simulate the text of ``tumor_trial.csv``."""
+    columns = tumor_columns(SEED)
+    lines = [columns, *zip(*columns.values(), strict=True)]
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)
+
+
+def tumor_columns(rng: Rng) -> dict[str, list[Any]]:
+    """Simulate the columns of a trial of this design."""
     from certeq.worlds.tumor_model import trial  # looking for a file needs no simulator
 
-    rows = trial(treatment_probability=0.25, rng=SEED, **MODEL)
-    columns = {
-        "patient": rows["patient"],
-        "month": rows["month"],
+    rows = trial(treatment_probability=TREATED, rng=rng, **MODEL)
+    return {
+        "patient": rows["patient"].tolist(),
+        "month": rows["month"].tolist(),
         "drug_concentration": _rounded(rows["drug_concentration"]),
         "proliferative_mm": _rounded(rows["proliferative"]),
         "quiescent_mm": _rounded(rows["quiescent"]),
@@ -60,8 +69,19 @@ def tumor_trial() -> str:
         "treatment": ["TMZ" if dose else "none" for dose in rows["treat"]],
         "reward": _rounded(rows["reward"]),
     }
-    lines = [columns, *zip(*columns.values(), strict=True)]
-    return "".join(",".join(map(str, line)) + "\n" for line in lines)
+
+
+def tumor_value(treat: Callable[[dict[str, Floats]], Floats], months: int, *, patients: int = 2000, rng: Rng) -> float:
+    """What patients earn in so many months, discounted by .99, treated with the chance that their measurements get."""
+    from certeq.worlds.tumor_model import TumorModel
+
+    model, random = TumorModel(**MODEL), generator(rng)
+    state, total = model.start(patients, random), 0.0
+    for month in range(months):
+        chance = treat(dict(zip(MEASURED, state.T, strict=True)))
+        state, reward = model.step(state, random.random(patients) < chance, random)
+        total += 0.99**month * float(reward.mean())
+    return total
 
 
 def _rounded(values: Floats) -> list[float]:
