@@ -172,3 +172,11 @@ def test_a_pressure_that_decides_few_deaths_is_used():
     names = ("stay", "time", "pressure", "lactate", "action", "reward", "over")
     batch = certeq.read(dict(zip(names, zip(*rows, strict=True), strict=True)), done="over")
     assert "pressure" in batch.recipe.column_names
+
+
+def test_a_column_of_words_is_no_reward_whatever_it_is_called(logged):
+    done = run("learn", logged(CLINIC, cases=30), "--no-report")
+    assert done.exit_code == 2
+    said = flat(done)
+    assert "The reward 'outcome' holds no number" in said
+    assert "Name the column of the reward with reward= (--reward)" in said

@@ -234,8 +234,15 @@ def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], I
 
 def finite_rewards(column: Column, name: str, used: Integers, rows: Integers) -> Floats:
     """Rewards of the rows that are used: finite numbers."""
-    reward = column.numbers()[used]
+    numbers = column.numbers()
+    reward = numbers[used]
     bad = ~np.isfinite(reward)
+    if bad.any() and not np.isfinite(numbers).any() and not column.missing.all():
+        row = int(first(~column.missing)[0])
+        raise InputError(
+            f"The reward {name!r} holds no number: {place(row, rows)} says {column.show(row)}. Name the column of the "
+            "reward with reward= (--reward), or of a cost with cost= (--cost)."
+        )
     if bad.any():
         row = int(used[first(bad)[0]])
         told = column.show(row)
