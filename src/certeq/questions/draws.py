@@ -34,7 +34,7 @@ from certeq.regularizers.shrinkage import Belief, by_evidence
 
 Law: TypeAlias = Floats | RewardPosterior | ByOutcome
 
-LARGEST = 8_000_000  # numbers in one drawn model; more would take gigabytes and hours
+LARGEST = 32_000_000  # numbers in one drawn model, a quarter of a gigabyte; drawing takes a few times that
 BLOCK = 2_000_000  # numbers drawn together
 
 
