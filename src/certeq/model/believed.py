@@ -180,7 +180,7 @@ def _small(counts: Counts, ready: _Ready, share: Floats, threads: int | None) ->
 
 
 def _large(ready: _Ready, share: Floats) -> Operator:
-    """The rows of one large data set, applied and never written out."""
+    """The rows of one large data set, applied and not written out unless asked for."""
     table, totals = ready.table, ready.totals
     S, A, N = table.states, table.actions, table.outcomes
     arrived = totals.arrived[0]  # (A, N)
@@ -198,6 +198,11 @@ def _large(ready: _Ready, share: Floats) -> Operator:
         pool.run(lending.chances, len(state), state, action, outcome, *ready, share, out, grain=BLOCK)
         return out
 
+    def write() -> Floats:
+        out = np.empty((1, S, A, N))
+        lending.write(0, 1, *ready, share, out)
+        return out[0, ..., :S]
+
     longest = int(np.diff(table.pointer).max(initial=0))
     added = 2 * longest * len(ready.grid.offsets) + A * longest + len(totals.often) + S.bit_length() + 8
-    return Operator((S, A, S), expect, chance, added)
+    return Operator((S, A, S), expect, chance, added, write)

@@ -163,12 +163,13 @@ class SparseRows:
 
 @dataclass(frozen=True)
 class Operator:
-    """Rows of one large MDP that are applied and never written out."""
+    """Rows of one large MDP that are applied and not written out."""
 
     shape: tuple[int, int, int]  # (S, A, S)
     apply: Callable[[Floats, Integers | None], Floats]  # values (S,) -> (S, A); under a policy (S,) -> (S,)
     chance: Callable[[Integers, Integers, Integers], Floats]  # of some transitions, arrays of one length
     added: int  # how many numbers are added up at most for an expected value
+    write: Callable[[], Floats]  # all rows, (S, A, S)
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -190,8 +191,8 @@ class Operator:
         return self._mass
 
     def dense(self) -> Floats:
-        """Write the rows out, one next state at a time. The deliberate expensive door."""
-        return np.stack([self.apply(unit, None) for unit in np.eye(self.shape[-1])], axis=-1)
+        """Write the rows out. The deliberate expensive door."""
+        return self.write()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from certeq.learning.learned import Learned
 ADVICE, RECORDED, PLAIN = "the advice", "what was recorded", "without regularization"  # policies that are valued
 WORK = 5e10  # plans times the effort of each that a part of a report may take: about ten seconds
 SPARSE = 500_000  # pairs of a sparse model, above which it is planned in once
+UNASKED = 8_000_000  # numbers in a model, above which it is not drawn unless it is said how often
 DRAWS, FEWEST = 400, 40  # models drawn from the posterior where that is not much work, and at least
 
 
@@ -69,8 +70,8 @@ def affordable_draws(learned: Learned, draws: int | None) -> int:
     """How many models to draw."""
     check_draws(draws)
     affordable = min(DRAWS, int(WORK / effort(learned))) if draws is None else draws
-    if draws is None and affordable < FEWEST:
-        S, A = learned.policy.visits.shape
+    S, A = learned.policy.visits.shape
+    if draws is None and (affordable < FEWEST or S * A * S > UNASKED):
         raise InputError(
             f"Drawing models of {S:,} states and {A:,} actions from the posterior takes long, so it is only done where "
             "the number of draws is said (draws=, --draws)."

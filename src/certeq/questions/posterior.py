@@ -239,11 +239,11 @@ def posterior(
     if table.shape != (S, A):
         raise InputError(f"Rewards need the shape ({S}, {A}); got {table.shape}.")
     size, first = whole("draws", draws, 1), start_of(model, batch, start)
-    flattery: list[float] = []
+    fitted, flattery = (model.transition.dense()[None], model.reward(table)[None]), list[float]()
 
     def note(other: Case | None) -> bool:
         if other is not None:
-            flattery.append(job.flattery(other, model, table, first))
+            flattery.append(float(job.flattery(other, *fitted) @ first))
         return True
 
     sources: Iterable[Draws]
@@ -255,7 +255,7 @@ def posterior(
     job = _Job(read, gamma, steps, over, model.allowed, model.stranded, compiled.worth((size,), S))
     with places.pool(executor, workers, scheduler) as pool:
         found = _in_order(job, sources, threads) if pool is None else _elsewhere(job, sources, pool)
-    claimed = job.values(model.transition.dense()[None], model.reward(table)[None])[:, 0] @ first
+    claimed = job.values(*fitted)[:, 0] @ first
     best = np.asarray(sum(often for _, often in found) / size)
     chance = _advised_best(next(iter(policies.values())), read[0], best)
     return Posterior(
@@ -302,13 +302,13 @@ class _Job:
                 check_ends(as_problem(chain, gain, self.discount), remedy=REMEDY)
         return np.stack([value_chains(*chain, self.discount, compiles=self.compiles) for chain in chains])
 
-    def flattery(self, other: Case, model: Model, reward: Floats, start: Floats) -> float:
-        """How much more advice promises in the data that it was chosen in than in a model that had no say in it."""
-        S, A = reward.shape
-        own = replace(self, policies=[read_policy("", other.advise().policy, S, A, self.horizon)])
-        claims = ((other.model, other.table), (model, reward))
-        here, there = (own.values(m.transition.dense()[None], m.reward(table)[None])[0, 0] for m, table in claims)
-        return float((here - there) @ start)
+    def flattery(self, other: Case, rows: Floats, reward: Floats) -> Floats:
+        """How much more advice promises where it was chosen than in a model that had no say in it, ``(S,)``."""
+        S, A = self.allowed.shape
+        policy = read_policy("", other.advise().policy, S, A, self.horizon)
+        own, model = replace(self, policies=[policy]), other.model
+        here = own.values(model.transition.dense()[None], model.reward(other.table)[None])
+        return np.asarray((here - own.values(rows, reward))[0, 0])
 
     def _best(self, rows: Floats, reward: Floats) -> Floats:
         """In how many of the models each action is optimal, ``(1, S, A)``."""
