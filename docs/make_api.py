@@ -47,7 +47,7 @@ PAGES = {
     "learning": Page(
         "Learning and policies",
         "The main job in one call, and what it returns.",
-        ("learn", "Learned", "Policy", "CertaintyEquivalence"),
+        ("learn", "Learned", "Policy", "export", "CertaintyEquivalence"),
         ("certeq.learning.rules.Rules", "certeq.learning.case.Case", "certeq.learning.case.Data",
          "certeq.learning.learned.Summary", "certeq.learning.policy.Advice", "certeq.learning.policy.AdviceLine",
          "certeq.model.rewards.Rewards"),

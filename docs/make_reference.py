@@ -1,4 +1,4 @@
-"""Make docs/reference/cli.md from the command line's own definitions, and catalogues.md from the catalogues.
+"""Make docs/reference/cli.md from the command line's own definitions, catalogues.md from the catalogues, and a schema.
 
 ``python docs/make_reference.py`` writes them; tests/docs/test_generated.py says when they are out of date.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from certeq.cli import app
 from certeq.experiments.figures import FIGURES, STUDIES, figure
 from certeq.model import unvisited
 from certeq.regularizers import DEFAULT
+from certeq.report.exports import rules
 from certeq.worlds import ENVIRONMENTS
 
 HERE = Path(__file__).parent / "reference"
@@ -26,8 +28,9 @@ PRESET = {"planning_discount", "strength", "magnitude"}  # a global method needs
 
 
 def made() -> dict[Path, str]:
-    """Both pages."""
-    return {HERE / "cli.md": _cli(), HERE / "catalogues.md": _catalogues()}
+    """Both pages, and the schema of exported rules."""
+    schema = json.dumps(rules.schema(), indent=2) + "\n"
+    return {HERE / "cli.md": _cli(), HERE / "catalogues.md": _catalogues(), HERE / "certeq-rules.schema.json": schema}
 
 
 def _cli() -> str:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from certeq.questions.row_errors import transition_mse
     from certeq.regularizers import REGULARIZERS, Shrinkage, shrink
     from certeq.report import pictures
+    from certeq.report.exports import export
     from certeq.worlds import ENVIRONMENTS, environment, sampling
     from certeq.worlds.model_free import QLearning, Schedule, q_learning
 
@@ -65,6 +66,7 @@ _HOMES = {
     "certeq.planners": ("Plan", "solve", "solve_finite"),
     "certeq.learning.policy": ("Policy",),
     "certeq.data.reading": ("read",),
+    "certeq.report.exports": ("export",),
     "certeq.regularizers": ("REGULARIZERS", "Shrinkage", "shrink"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -102,6 +104,7 @@ __all__ = [
     "environment",
     "evaluate",
     "examine",
+    "export",
     "fragility",
     "learn",
     "loss",

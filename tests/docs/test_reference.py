@@ -6,7 +6,6 @@ import json
 import re
 
 import docs_pages
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -101,35 +100,3 @@ def test_the_catalogue_page_has_every_name():
     page = (docs_pages.DOCS / "reference" / "catalogues.md").read_text(encoding="utf-8")
     for name in (*certeq.REGULARIZERS, *certeq.ENVIRONMENTS, *FIGURES, *STUDIES):
         assert f"| `{name}` |" in page
-
-
-def test_the_reader_without_certeq_advises_as_certeq_does(tmp_path):
-    """The plain reader of how-to/apply-elsewhere.md, on all three kinds of axes."""
-    page = docs_pages.DOCS / "how-to" / "apply-elsewhere.md"
-    [code] = [block.code for block in docs_pages.blocks(page) if block.file == "advise.py"]
-    plain = {"__name__": "advise"}
-    exec(compile(code, "advise.py", "exec"), plain)
-    rng = np.random.default_rng(5)
-    n = 400
-    rows = {
-        "cut": rng.normal(size=n),
-        "name": rng.choice(["a", "b", "c"], size=n),
-        "x": rng.normal(size=n),
-        "y": 10 * rng.normal(size=n),
-        "action": rng.choice(["go", "wait"], size=n),
-        "reward": rng.normal(size=n),
-        "episode": np.repeat(np.arange(n // 8), 8),
-        "time": np.tile(np.arange(8), n // 8),
-    }
-    batch = certeq.read(rows, bins={"cut": "quantile:3", "x": "kmeans:4", "y": "kmeans:4"})
-    policy = certeq.learn(batch).policy
-    new = {name: values[:100] for name, values in rows.items()}
-    policy.save(tmp_path / "policy.json")
-    value = json.loads((tmp_path / "policy.json").read_text())
-    advised = [
-        plain["advise"](value, {name: new[name][i].item() for name in ("cut", "name", "x", "y")}) for i in range(100)
-    ]
-    expected = policy.apply(new)
-    assert len(set(advised)) > 5
-    for found, action, visits in zip(advised, expected.action, expected.visits, strict=True):
-        assert found == ((policy.action_names[action], visits) if action >= 0 else None)

@@ -21,6 +21,7 @@ from certeq.cli.audit import audit
 from certeq.cli.check import check
 from certeq.cli.compare import compare
 from certeq.cli.count import count
+from certeq.cli.export import export
 from certeq.cli.learn import learn
 from certeq.cli.options import Verb, first_sentence, listing, paragraph
 from certeq.cli.reproduce import reproduce
@@ -91,6 +92,7 @@ def _environments() -> dict[str, str]:
 app.command(cls=Verb)(_polite(check))
 app.command(cls=listing("Regularizers", _regularizers))(_polite(learn))
 app.command(cls=Verb)(_polite(apply))
+app.command(cls=Verb)(_polite(export))
 app.command(cls=Verb)(_polite(count))
 app.command(cls=Verb)(_polite(audit))
 app.command(cls=listing("Regularizers", _regularizers))(_polite(compare))
