@@ -320,3 +320,11 @@ def test_which_way_is_better_is_said_in_the_terminal_and_in_the_report(certeq, r
     assert "Smaller “deaths” is better: rewards are minus it." in Path("b/report.html").read_text(encoding="utf-8")
     larger = certeq("learn", "rows.csv", "--reward", "deaths", "--maximize", "--no-report", "--out", "c")
     assert "Larger 'deaths' is better." in larger.out
+
+
+def test_a_checklist_is_written_beside_the_report_where_it_is_asked_for(certeq, refused, file):
+    assert "leave --no-report out" in refused("learn", file(ROWS), "--checklist")
+    done = certeq("learn", file(ROWS), "--report", "--checklist", "--draws", "0", "--out", "found")
+    assert done.code == 0
+    assert "found/checklist.md" in done.out
+    assert "30 decisions in 6 episodes" in Path("found/checklist.md").read_text(encoding="utf-8")

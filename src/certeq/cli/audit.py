@@ -26,7 +26,7 @@ def audit(
     request: Request,
     known: source.Known,
     rules: Annotated[Rules, Without.of("regularizer", "settings", "min_share")],
-    output: Output,
+    output: Annotated[Output, Without.of("checklist")],
     work: Work,
 ) -> None:
     """Tell what planning with a lower discount assumes about your data.

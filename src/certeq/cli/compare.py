@@ -30,7 +30,7 @@ def compare(
     request: Request,
     known: source.Known,
     rules: Annotated[Rules, Without.of("regularizer", "settings", "horizon")],
-    output: Output,
+    output: Annotated[Output, Without.of("checklist")],
     work: Work,
 ) -> None:
     """Compare regularizers on your own data and recommend one.

@@ -42,8 +42,10 @@ def learn(
     from certeq.learning import screen
     from certeq.learning.learned import learn as run
     from certeq.questions.sure import to_json
+    from certeq.report import checklist
 
-    names = ("policy.json", "policy.csv", "summary.json", *(["report.html"] if output.report else []))
+    asked = {"report.html": output.report, "checklist.md": output.checklist}
+    names = ("policy.json", "policy.csv", "summary.json", *(name for name, wanted in asked.items() if wanted))
     paths = {name: output.out / name for name in names}
     writing.check_free(paths.values(), force=output.force)
     console = show.console()
@@ -55,10 +57,12 @@ def learn(
     told: dict[str, Any] = {"seed": output.seed}
     findings = None
     if learned.interrupted:  # somebody who wants an end does not want all that a report asks
-        paths.pop("report.html", None)
+        paths = {name: path for name, path in paths.items() if name not in asked}
     elif output.report:
         findings, files[paths["report.html"]] = show.page(learned, output, work)
         learned, told = findings.learned, told | {"sure": to_json(findings)}
+        if output.checklist:
+            files[paths["checklist.md"]] = checklist.write(findings, seed=output.seed)
     else:
         learned = show.sure(learned, output, work)
     files |= {

@@ -48,6 +48,12 @@ class Output:
         panel=OUTPUT,
         check=_at_least(0),
     )
+    checklist: bool = said(
+        False,
+        "Write checklist.md as well: what guidelines for reporting ask (DECIDE-AI, TRIPOD+AI and others), answered "
+        "where this run can.",
+        panel=OUTPUT,
+    )
     suppress_below: int = said(
         0, "Hide smaller counts in the report. (The other files have them all.)", panel=OUTPUT, check=_at_least(0)
     )
@@ -56,6 +62,8 @@ class Output:
 
     def __post_init__(self) -> None:
         check_all(self)
+        if self.checklist and not self.report:
+            raise InputError("--checklist is filled from what the report finds out: leave --no-report out.")
 
 
 @dataclass(frozen=True)
