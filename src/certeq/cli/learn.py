@@ -61,6 +61,8 @@ def learn(
     elif output.report:
         findings, files[paths["report.html"]] = show.page(learned, output, work)
         learned, told = findings.learned, told | {"sure": to_json(findings)}
+        if findings.groups is not None:
+            told["groups"] = findings.groups.to_json()
         if output.checklist:
             files[paths["checklist.md"]] = checklist.write(findings, seed=output.seed)
     else:

@@ -126,7 +126,7 @@ def worth(out: Console, findings: Findings) -> None:
 
     for line in leading(findings):
         out.print(f"[red]![/red] {escape(line)}")
-    for line in sentences(findings):
+    for line in [*sentences(findings), *([] if findings.groups is None else findings.groups.lines())]:
         out.print(escape(line))
 
 

@@ -33,7 +33,15 @@ RowsOrCounts = Annotated[
     ),
 ]
 COUNTS = ".npz"
-ONE_BY_ONE = ("episode", "time", "gaps", "layout", "ends", "missing")  # what only rows that are read together need
+ONE_BY_ONE = (
+    "episode",
+    "time",
+    "gaps",
+    "layout",
+    "ends",
+    "missing",
+    "by",
+)  # what only rows that are read together need
 ORDERS = ("ordered", "unordered")  # what is not kept with counts
 
 

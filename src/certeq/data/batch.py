@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,9 @@ class Batch:
     time: Integers | None = None  # (n,)
     data_set: Integers | None = None  # (n,), 0 .. n_data_sets - 1
     n_data_sets: int | None = None
+    group: Integers | None = None  # (n,), the group that each row's episode belongs to
+    group_names: tuple[str, ...] = ()
+    by: str | None = None  # the column that tells groups apart
     state_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
     recipe: Recipe | None = None  # columns -> states
@@ -64,6 +67,7 @@ class Batch:
             "episode": (None, None),
             "time": (None, None),
             "data_set": (0, self.n_data_sets),
+            "group": (0, len(self.group_names) or None),
         }
         for name, (low, high) in limits.items():
             if getattr(self, name) is not None:
@@ -91,6 +95,12 @@ class Batch:
         object.__setattr__(self, "positions", as_positions(given, self.n_states))
         object.__setattr__(self, "state_names", names("state", self.state_names, self.n_states))
         object.__setattr__(self, "action_names", names("action", self.action_names, self.n_actions))
+
+    def take(self, rows: Integers | Booleans) -> Batch:
+        """Some of the rows; states, actions and all else stay what they are."""
+        parts = {each.name: getattr(self, each.name) for each in fields(self)}
+        arrays: dict[str, Any] = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}
+        return replace(self, **arrays)
 
     def __len__(self) -> int:
         return len(self.state)

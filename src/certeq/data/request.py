@@ -15,7 +15,7 @@ from certeq.base.errors import InputError, unknown
 from certeq.base.fields import check_all, said, told
 
 COLUMNS, STATES = "Your columns", "States"
-ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "truncated", "ends")
+ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "truncated", "ends", "by")
 LAYOUTS = ("auto", "explicit", "long")
 GAPS = ("error", "allow", "cut")
 ENDS = ("always", "never")
@@ -84,6 +84,13 @@ class Request:
         panel=COLUMNS,
         kind="column",
         metavar="[always|never|COLUMN]",
+    )
+    by: Any = said(
+        None,
+        "Column of groups to tell apart in the report, such as sex or clinic: how well the advice is supported, how "
+        "often it was followed and what it is worth in each. It is no part of the state unless --state names it.",
+        panel=COLUMNS,
+        kind="column",
     )
     layout: str = said(
         "auto",

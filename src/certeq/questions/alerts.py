@@ -51,7 +51,7 @@ def unasked(findings: Findings) -> dict[str, str]:
     return open_ones | {
         each.asks or each.doing: findings.missing.get(name, "It was not asked.")
         for name, each in all_questions().items()
-        if findings.found.get(name) is None
+        if findings.found.get(name) is None and not (each.optional and name not in findings.missing)
     }
 
 
@@ -96,10 +96,15 @@ def _conventions(findings: Findings) -> Iterator[str]:
         yield f"What stands for pairs that were never tried decides the advice in {flips:,} of {states}."
 
 
+def _groups(findings: Findings) -> Iterator[str]:
+    yield from findings.groups.alerts()
+
+
 TELL: dict[str, Callable[[Findings], Iterator[str]]] = {  # name of a question -> what in its answer is an alert
     "posterior": _posterior,
     "outer": _outer,
     "off_policy": _off_policy,
     "fragility": _fragility,
     "conventions": _conventions,
+    "groups": _groups,
 }

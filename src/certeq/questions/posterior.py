@@ -272,6 +272,20 @@ def posterior(
     )
 
 
+def drawn_values(
+    case: Case, policies: Iterable[ArrayLike], start: Floats, *, draws: int, rng: Rng, watched: int | None = None
+) -> Floats:
+    """Values of policies under a start, in models drawn from all that a case leaves open, ``(P, draws)``."""
+    rules, model = case.rules, case.model
+    S, A = model.counts.n_states, model.counts.n_actions
+    read = [read_policy("", policy, S, A, rules.horizon) for policy in policies]
+    over = None if rules.horizon is not None else watched
+    usual = np.asarray(rules.discount), rules.horizon, over, model.allowed, model.stranded, compiled.worth((draws,), S)
+    job = _Job(read, *usual)
+    blocks = (drawn.block(i) for drawn, _ in draw_bagged(case, draws, rng=rng) for i in drawn.blocks)
+    return np.concatenate([job.values(*block) @ start for block in blocks], axis=1)
+
+
 @dataclass(frozen=True)
 class _Job:
     """What is done with every block of models."""

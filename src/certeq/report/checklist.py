@@ -209,6 +209,10 @@ def _gain(findings: Findings) -> str:
     return f"The advice is worth {number(gain.mean)} more ({number(gain.low)} to {number(gain.high)}, 90 %).{told}"
 
 
+def _groups(findings: Findings) -> str:
+    return "" if findings.groups is None else " ".join(findings.groups.lines())
+
+
 ITEMS = (
     Item("Which data were used, and can others check that they are the same?", (T,), _source,
          "Where, when and by whom were the data collected, and whom do they stand for?"),
@@ -237,7 +241,7 @@ ITEMS = (
     Item("When does the system say nothing, or less?", (D,), _silent),
     Item("Does it notice cases unlike those it learned from?", (D,), _range),
     Item("What went wrong or looks doubtful?", (D, T), _alerts),
-    Item("Does it serve groups of people equally well?", (T, D), lambda _: ""),
+    Item("Does it serve groups of people equally well?", (T, D), _groups),
     Item("What is it for, in whose hands, and at which point of the work?", (D, T)),
     Item("How were users trained, and how do they see the advice?", (D,)),
     Item("Which errors and harms were looked for and found, and how would they be noticed in use?", (D,)),

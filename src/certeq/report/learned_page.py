@@ -110,6 +110,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "limit_of_clear", percent(learned.policy.min_chance)
     yield "outcomes", _of(findings.fragility, lambda found: OUTCOMES[found.outcomes])
     yield "conventions", _of(findings.conventions, tables.conventions_table)
+    yield "groups", _of(findings.groups, lambda found: tables.groups_table(found, limit))
     yield "off_policy", findings.off_policy
     yield "collect", _of(findings.collect, lambda found: tables.collect_table(teller, found))
     yield "regret", _of(findings.collect, lambda found: number(found.regret))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from certeq.base.arrays import Integers
-from certeq.base.display import harmless, number, of_draws, shorten
+from certeq.base.display import harmless, number, of_draws, percent, shorten
 from certeq.data.look import FEW
 from certeq.learning.policy import AdviceLine
 from certeq.learning.sets import in_words
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from certeq.questions.collect import Ranking
     from certeq.questions.conventions import Conventions
     from certeq.questions.fragility import Fragility
+    from certeq.questions.groups import Groups
     from certeq.questions.off_policy import OffPolicy
     from certeq.questions.posterior import Posterior
 
@@ -169,6 +170,33 @@ def undecided_table(teller: Teller, posterior: Posterior) -> Listing:
     header += [Cell("Or rather"), *(Cell(head, "number") for head in heads)]
     caption = f"Undecided states, the most visited first: {len(open_states):,} in all."
     return Listing("undecided-table", caption, header, lines)
+
+
+def groups_table(found: Groups, limit: int) -> Listing:
+    """What is known of each group; of one with fewer rows than may be told, that alone."""
+    heads = ("Decisions", "Supported", "As advised", "Value of the advice", "Gain over what was done", "Gain apart")
+    lines = []
+    for group in found.groups:
+        cells = [Cell(shorten(group.name, NAME), "head")]
+        if group.rows < limit:
+            lines.append(Line([*cells, Cell(f"<{limit}", "number", 0), *(Cell("–", "never") for _ in heads[1:])]))
+            continue
+        spans = (group.value, group.gain, group.apart)
+        cells += [Cell(number(group.rows), "number"), Cell(percent(group.supported), "number")]
+        cells.append(
+            Cell("–", "never") if group.agreement is None else Cell(_span(*group.agreement, percent), "number")
+        )
+        cells += [Cell("–", "never") if span is None else Cell(_span(*span[:3], number), "number") for span in spans]
+        lines.append(Line(cells))
+    caption = (
+        f"Groups by {shorten(found.by, NAME)}, with 90 % intervals. Supported: decisions in states where the group "
+        f"itself tried the advised action {FEW} times. Apart: from the first group."
+    )
+    return Listing("groups-table", caption, [Cell("Group", "head"), *(Cell(head, "number") for head in heads)], lines)
+
+
+def _span(middle: float, low: float, high: float, tell: Callable[[float], str]) -> str:
+    return f"{tell(middle)} ({tell(low)} to {tell(high)})"
 
 
 def conventions_table(found: Conventions) -> Listing:

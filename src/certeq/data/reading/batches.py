@@ -25,6 +25,7 @@ from certeq.data.recipes.columns import Column, is_whole
 from certeq.data.recipes.fitting import LIKELY_LABELS, place, refuse_mixed, say_bins, would_cut
 from certeq.data.request import ENDS, Request
 
+MOST_GROUPS = 20  # that anybody compares
 FLOAT_ACTIONS = 20  # more different fractions than this are amounts, not actions
 BLANK = "blank row"
 HUGE = 10**9  # states, where their number is only looked at
@@ -62,6 +63,7 @@ def make_batch(
         rng=rng,
         rows=rows[links.row],
     )
+    group, group_names, moved = _groups(columns, roles, links, how, rows)
     leaks = _leaks(columns, roles, links, how)
     if leaks:
         roles = roles.without(leaks)
@@ -82,6 +84,9 @@ def make_batch(
         reward=reward,
         episode=links.episode,
         time=links.time,
+        group=group,
+        group_names=group_names,
+        by=roles.by,
         state_names=recipe.names,
         action_names=action_recipe.names,
         recipe=recipe,
@@ -94,6 +99,7 @@ def make_batch(
             *table.notes,
             *roles.notes,
             *links.notes,
+            *moved,
             *(() if chosen is None else chosen.lines()),
             *_told(recipe, links.states, told),
         ),
@@ -102,6 +108,32 @@ def make_batch(
         fingerprint=table.fingerprint,
         chosen=chosen,
     )
+
+
+def _groups(
+    columns: Mapping[str, Column], roles: Roles, links: Links, how: Mapping[str, Any], rows: Integers
+) -> tuple[Integers | None, tuple[str, ...], tuple[str, ...]]:
+    """The group of each transition, what groups are called, and what to know: an episode has that of its first row."""
+    if roles.by is None:
+        return None, (), ()
+    column, name = columns[roles.by].take(links.row), roles.by
+    different = len(column.distinct.labels)
+    if name not in how and different > MOST_GROUPS:
+        raise InputError(
+            f"Column {name!r} has {different:,} different values; that is more groups than the {MOST_GROUPS} that can "
+            f"be compared. Cut it: {say_bins(name, 'quantile:3')}, or name another column with by= (--by).",
+            remedy={"bins": {name: "quantile:3"}},
+        )
+    recipe, code = fit_encode({name: column}, {name: how.get(name, "labels")}, absent=(name,), rows=rows[links.row])
+    if links.episode is None:
+        return code, recipe.names, ()
+    order = np.lexsort((np.zeros_like(code) if links.time is None else links.time, links.episode))
+    _, start, member = np.unique(links.episode[order], return_index=True, return_inverse=True)
+    group = np.empty_like(code)
+    group[order] = code[order][start[member]]
+    moved = len(np.unique(links.episode[group != code]))
+    told = f"{name!r} changes within {several(moved, 'episode')}; an episode belongs to the group of its first row."
+    return group, recipe.names, (told,) if moved else ()
 
 
 def relate(
@@ -265,7 +297,7 @@ def _countable(name: str, column: Column) -> None:
 
 
 def _known(how: Mapping[str, Any], roles: Roles) -> None:
-    names: Sequence[str] = (*roles.state, *roles.action)
+    names: Sequence[str] = (*roles.state, *roles.action, *([] if roles.by is None else [roles.by]))
     for name in how:
         if name not in names:
             there = f"{nearest(name, names)} There are: {', '.join(names)}."

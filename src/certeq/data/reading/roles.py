@@ -27,11 +27,12 @@ WORDS = {  # lower case, separators left out; the first that is there wins
     "done": "done terminated terminal terminals terminations isterminal terminate ended dead died death",
     "truncated": "truncated truncations truncation censored timeout timeouts timelimit",
     "ends": "",  # never guessed
+    "by": "",  # nor this
     "state": "state states s obs observation observations currentstate fromstate cell cluster",
 }
 SPELLINGS = {role: tuple(words.split()) for role, words in WORDS.items()}
 SEVERAL = ("state", "next_state", "action")  # roles that several columns may have together
-SINGLE = ("reward", "episode", "time", "done", "truncated", "ends")  # roles of one column
+SINGLE = ("reward", "episode", "time", "done", "truncated", "ends", "by")  # roles of one column
 MARKS = ("done", "truncated", "ends")  # roles that may also be said by what a column says
 UNWANTED = """cost costs expense expenses died death deaths dead dies mortality fatal fatality loss losses penalty
     penalties readmission readmissions readmitted relapse complication complications harm harms adverse pain damage
@@ -55,6 +56,7 @@ class Roles:
     done: str | None = None
     truncated: str | None = None
     ends: str | None = None  # says at the last row of an episode whether it was over there
+    by: str | None = None  # tells groups apart
     minimize: bool = False  # whether less of the reward is better
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # done, ... -> words that mark it, if not yes
     rest: bool = False  # whether the state is all that was left, since nobody said what it is
@@ -340,6 +342,7 @@ def _role(role: str) -> str:
         "done": "mark of the end",
         "truncated": "mark of a cut",
         "ends": "mark of ends",
+        "by": "group",
     }
     return words.get(role, role)
 
