@@ -64,8 +64,8 @@ PAGES = {
     "questions": Page(
         "Questions about a policy",
         "How sure is it, what does it rest on, what would change it.",
-        ("examine", "Findings", "audit", "path", "fragility", "compare_conventions", "transition_mse", "bootstrap",
-         "collect_next"),
+        ("examine", "Findings", "audit", "path", "frontier", "Frontier", "fragility", "compare_conventions",
+         "transition_mse", "bootstrap", "collect_next"),
         ("certeq.questions.compare.compare", "certeq.questions.comparison.Comparison",
          "certeq.questions.posterior.posterior", "certeq.questions.posterior.Posterior",
          "certeq.questions.off_policy.off_policy", "certeq.questions.off_policy.OffPolicy",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from certeq.questions.examine import examine, learn
     from certeq.questions.findings import Findings
     from certeq.questions.fragility import fragility
+    from certeq.questions.frontier import Frontier, frontier
     from certeq.questions.path import path
     from certeq.questions.row_errors import transition_mse
     from certeq.regularizers import REGULARIZERS, Shrinkage, shrink
@@ -58,6 +59,7 @@ _HOMES = {
     "certeq.questions.examine": ("examine", "learn"),
     "certeq.questions.findings": ("Findings",),
     "certeq.questions.fragility": ("fragility",),
+    "certeq.questions.frontier": ("Frontier", "frontier"),
     "certeq.questions.path": ("path",),
     "certeq.model.kernel": ("Mixture", "Rows", "SparseRows"),
     "certeq.learning.learned": ("Learned",),
@@ -86,6 +88,7 @@ __all__ = [
     "Checked",
     "Counts",
     "Findings",
+    "Frontier",
     "InputError",
     "Learned",
     "Mixture",
@@ -106,6 +109,7 @@ __all__ = [
     "examine",
     "export",
     "fragility",
+    "frontier",
     "learn",
     "loss",
     "path",

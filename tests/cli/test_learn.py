@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from rich.console import Console
@@ -328,3 +329,21 @@ def test_a_checklist_is_written_beside_the_report_where_it_is_asked_for(certeq, 
     assert done.code == 0
     assert "found/checklist.md" in done.out
     assert "30 decisions in 6 episodes" in Path("found/checklist.md").read_text(encoding="utf-8")
+
+
+def test_a_limit_reads_its_column_and_is_kept(certeq, tmp_path):
+    random = np.random.default_rng(0)
+    state, dose = random.integers(2, size=400), random.integers(2, size=400)
+    following = (random.random(400) < np.where(dose == 1, 0.8, 0.3)).astype(int)
+    rows = zip(state, dose, state, following, dose, strict=True)
+    lines = ["state,action,reward,next_state,dose", *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    done = certeq("learn", "rows.csv", "--limit", "dose<=3", "--draws", "20", "--report", "--out", "x")
+    assert done.code == 0
+    told = json.loads((tmp_path / "x" / "summary.json").read_text())
+    assert told["settings"]["limit"] == "dose<=3"
+    assert told["limits"]["frontiers"][0]["advice"][0] <= 3
+    assert "To keep dose<=3, rewards are charged" in done.out.replace("\n", " ")
+    refused = certeq("learn", "rows.csv", "--limit", "doses<=3", "--out", "y")
+    assert refused.code == 2
+    assert "no column 'doses'" in refused.err

@@ -3,6 +3,7 @@
 import pkgutil
 import sys
 import types
+from dataclasses import replace
 from typing import NamedTuple
 
 import jinja2
@@ -30,11 +31,13 @@ PARTS = {
     "avoided",
     "outer",
     "returns",
+    "frontier",
 }
 
 
 def test_every_question_is_asked_in_turn(walk):
     asked = []
+    walk = replace(walk, beside={"decisions": np.ones(len(walk))})
     found = examine(certeq.learn(walk), draws=40, notice=asked.append)
     assert sorted(asked) == sorted(question.doing for question in all_questions().values())
     assert set(all_questions()) == PARTS | {"groups"}  # which nobody named here

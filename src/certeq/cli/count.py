@@ -10,7 +10,7 @@ import typer
 
 from certeq.cli import options, watching
 from certeq.cli.options import Without, Work
-from certeq.cli.source import ONE_BY_ONE, ORDERS
+from certeq.cli.source import BESIDE, ONE_BY_ONE, ORDERS
 from certeq.data.request import Request
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def count(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
-    request: Annotated[Request, Without.of(*ONE_BY_ONE, *ORDERS)],
+    request: Annotated[Request, Without.of(*ONE_BY_ONE, *ORDERS, *BESIDE)],
     work: Work,
 ) -> None:
     """Count transitions in Parquet files that are too large for memory.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,8 @@ def learn(
     paths = {name: output.out / name for name in names}
     writing.check_free(paths.values(), force=output.force)
     console = show.console()
+    columns = dict.fromkeys([*(request.beside or ()), *(each.column for each in rules.limits)])
+    request = replace(request, beside=list(columns) or None)
     found, reward = source.get(console, data, request, known, work, output.seed)
     with show.Planning() as planning:
         learned = run(found, rules, reward=reward, progress=planning.progress, on_interrupt="return")
@@ -61,8 +64,8 @@ def learn(
     elif output.report:
         findings, files[paths["report.html"]] = show.page(learned, output, work)
         learned, told = findings.learned, told | {"sure": to_json(findings)}
-        if findings.groups is not None:
-            told["groups"] = findings.groups.to_json()
+        more = {"groups": findings.groups, "limits": findings.frontier}
+        told |= {name: found.to_json() for name, found in more.items() if found is not None}
         if output.checklist:
             files[paths["checklist.md"]] = checklist.write(findings, seed=output.seed)
     else:

@@ -244,6 +244,7 @@ KINDS: dict[str, tuple[Any, Callable[[Any], Any]]] = {  # kind of a field -> typ
     "missing": (list[str] | None, missing),
     "orders": (list[str] | None, orders),
     "settings": (list[str] | None, settings),
+    "limits": (list[str] | None, lambda said: tuple(said or ())),
 }
 METAVARS = {"column": "COLUMN", "columns": "COLUMNS", "bins": "HOW", "orders": "COLUMN=LABELS"}
 METAVARS |= {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}

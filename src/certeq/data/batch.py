@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.base.arrays import Booleans, Floats, Integers, first, floats, names, unmasked, whole
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first, floats, names, unmasked, whole
 from certeq.base.display import several
 from certeq.base.errors import InputError
 from certeq.base.limits import check_pairs
@@ -55,6 +55,7 @@ class Batch:
     n_rows_read: int | None = None  # rows of the table, of which these transitions were made
     fingerprint: str | None = None  # SHA-256 of the file, in hexadecimal
     chosen: Chosen | None = None  # how finely columns were cut, and what was left out, where the rows chose
+    beside: Mapping[str, Floats] = field(default_factory=dict)  # columns added up beside the reward, (n,) each
     positions: Positions | None = None  # where the states lie; those of the recipe unless given
 
     def __post_init__(self) -> None:
@@ -73,10 +74,8 @@ class Batch:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, indices(name, getattr(self, name), n, low, high))
         if self.reward is not None:
-            reward = floats("reward", self.reward)
-            if reward.shape != (n,):
-                raise InputError(f"reward has shape {reward.shape}, but there are {n} rows.")
-            object.__setattr__(self, "reward", reward)
+            object.__setattr__(self, "reward", _amounts("reward", self.reward, n))
+        object.__setattr__(self, "beside", {name: _amounts(name, each, n) for name, each in self.beside.items()})
         if (self.data_set is None) != (self.n_data_sets is None):
             raise InputError("data_set and n_data_sets go together: give both or neither.")
         for name, recipe, size in (
@@ -118,6 +117,16 @@ class Batch:
         return np.asarray(self.next_state == ENDED)
 
     @property
+    def starts(self) -> Floats:
+        """Where episodes begin, ``(S,)``: shares of first states; without episodes, shares of all rows' states."""
+        states = self.state
+        if self.episode is not None:
+            order = np.lexsort((self.episode,) if self.time is None else (self.time, self.episode))
+            states = states[order[np.append(True, np.diff(self.episode[order]) != 0)[: len(order)]]]
+        number = np.bincount(states, minlength=self.n_states)
+        return number / len(states) if len(states) else np.full(self.n_states, 1 / self.n_states)
+
+    @property
     def recipe_or_numbers(self) -> Recipe:
         """The recipe; for rows that never were a table, one that reads a column ``state`` of the states' names."""
         if self.recipe is not None:
@@ -129,6 +138,14 @@ class Batch:
             else Labels("state", "text", self.state_names)
         )
         return Recipe((labels,), np.arange(self.n_states)[:, None])
+
+
+def _amounts(name: str, values: ArrayLike, n: int) -> Floats:
+    """Read one finite number for each row."""
+    amounts = floats(name, values)
+    if amounts.shape != (n,):
+        raise InputError(f"{name} has shape {amounts.shape}, but there are {n} rows.")
+    return amounts
 
 
 def indices(name: str, values: object, n: int, low: int | None, high: int | None) -> Integers:

@@ -15,7 +15,7 @@ from certeq.base.errors import InputError, unknown
 from certeq.base.fields import check_all, said, told
 
 COLUMNS, STATES = "Your columns", "States"
-ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "truncated", "ends", "by")
+ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "truncated", "ends", "by", "beside")
 LAYOUTS = ("auto", "explicit", "long")
 GAPS = ("error", "allow", "cut")
 ENDS = ("always", "never")
@@ -60,6 +60,12 @@ class Request:
         "needs one of them.",
         panel=COLUMNS,
         option="minimize/--maximize",
+    )
+    beside: Any = said(
+        None,
+        "Column(s) to add up beside the reward, such as a dose or a cost; comma-separated. A limit reads its own.",
+        panel=COLUMNS,
+        kind="columns",
     )
     next_state: Any = said(None, "Next-state column(s), comma-separated.", panel=COLUMNS, kind="columns")
     episode: Any = said(None, "Episode (patient, user) column.", panel=COLUMNS, kind="column")

@@ -21,6 +21,7 @@ from certeq.data.counts import Counts
 from certeq.data.look import FEW, look
 from certeq.learning.case import Case, Data
 from certeq.learning.equivalence import Model
+from certeq.learning.limiting import Limited, limit
 from certeq.learning.policy import Policy
 from certeq.learning.rules import Rules
 from certeq.model.rewards import Rewards
@@ -81,6 +82,7 @@ class Learned:
     plan: Plan | FinitePlan
     policy: Policy
     summary: Summary
+    limited: Limited | None = None  # how limits were kept, where there are any
     answers: Mapping[str, Any] = field(default_factory=dict)  # to questions that were asked of it already, by name
 
     def __post_init__(self) -> None:
@@ -184,10 +186,10 @@ def learn(
     """Learn a policy from a batch of rows, or from counts of rows: `certeq.learn` without asking how sure it is."""
     if not isinstance(source, Batch | Tallied):
         raise InputError(f"learn takes a Batch, as certeq.read makes one of a table; got {type(source).__name__}.")
-    case = Case(Data.of(source, reward), Rules.of(rules, **said))
+    case, limited = limit(Case(Data.of(source, reward), Rules.of(rules, **said)))
     plan = case.plan(progress=progress, on_interrupt=on_interrupt)
     policy = _policy(case, plan)
-    return Learned(case, plan, policy, _summarize(case, plan, policy))
+    return Learned(case, plan, policy, _summarize(case, plan, policy), limited)
 
 
 def _policy(case: Case, plan: Plan | FinitePlan) -> Policy:

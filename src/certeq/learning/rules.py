@@ -7,9 +7,10 @@ is checked, so that ``--help`` is quick.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from certeq.base import defaults
 from certeq.base.errors import InputError, nearest
@@ -55,6 +56,41 @@ def _at_least_one(name: str, value: Any) -> int | None:
     from certeq.base.arrays import whole
 
     return None if value is None else whole(name, value, 1)
+
+
+class Limit(NamedTuple):
+    """The most that a column may add up to, expected from the first decision on and discounted as rewards are."""
+
+    column: str
+    most: float
+
+    def __str__(self) -> str:
+        return f"{self.column}<={self.most:.12g}"
+
+    @classmethod
+    def read(cls, text: Any) -> Limit:
+        """Read COLUMN<=NUMBER."""
+        column, _, most = str(text).replace("≤", "<=").rpartition("<=")
+        try:
+            amount = float(most)
+        except ValueError:
+            amount = math.nan
+        if not column.strip() or not math.isfinite(amount):
+            raise InputError(
+                f"A limit is written COLUMN<=NUMBER, such as dose<=12; got {text!r}. For a least amount, limit a "
+                "column of minus it."
+            )
+        return cls(column.strip(), amount)
+
+
+def _limits(name: str, value: Any) -> tuple[str, ...]:
+    texts = () if value is None else (value,) if isinstance(value, str) else tuple(value)
+    limits = [Limit.read(each) for each in texts]
+    columns = [each.column for each in limits]
+    for column in columns:
+        if columns.count(column) > 1:
+            raise InputError(f"There are two limits of {column!r}; give the smaller one.")
+    return tuple(map(str, limits))
 
 
 @dataclass(frozen=True)
@@ -123,6 +159,15 @@ class Rules:
         None, "Plan for this many decisions instead of forever.", panel=PANEL, check=_at_least_one
     )
 
+    limit: tuple[str, ...] = said(
+        (),
+        "Keep the expected total of a column within this, discounted as rewards are: 'dose<=12'. Several are allowed.",
+        panel=PANEL,
+        check=_limits,
+        kind="limits",
+        metavar="COLUMN<=NUMBER",
+    )
+
     def __post_init__(self) -> None:
         from certeq.regularizers import check_settings
 
@@ -141,6 +186,11 @@ class Rules:
         chosen = start | {name: value for name, value in more.items() if name in named}
         return cls(**(chosen | {"settings": dict(chosen.get("settings") or {}) | loose}))
 
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits, read."""
+        return tuple(map(Limit.read, self.limit))
+
     def to_json(self, *, known_rewards: bool = False, pooled: str = "") -> dict[str, Any]:
         """Every rule as plain values, as policy files and reports hold them; ``pooled`` says what auto came to."""
         shown: dict[str, Any] = {}
@@ -150,6 +200,8 @@ class Rules:
                 shown |= {setting: _plain(each) for setting, each in value.items()}
             elif name == "reward_by":
                 shown["reward"] = "known" if known_rewards else f"by {value}, pooled: {pooled or self.reward_pool}"
+            elif name == "limit":
+                shown |= {name: ", ".join(value)} if value else {}
             elif name != "reward_pool":
                 shown[name] = _plain(value)
         return shown

@@ -51,7 +51,7 @@ def unasked(findings: Findings) -> dict[str, str]:
     return open_ones | {
         each.asks or each.doing: findings.missing.get(name, "It was not asked.")
         for name, each in all_questions().items()
-        if findings.found.get(name) is None and not (each.optional and name not in findings.missing)
+        if findings.found.get(name) is None and each.applies(findings.learned)
     }
 
 
@@ -89,6 +89,12 @@ def _fragility(findings: Findings) -> Iterator[str]:
         yield f"In {one:,} of {several(asked, 'state')} a single contrary observation would change the advice."
 
 
+def _frontier(findings: Findings) -> Iterator[str]:
+    for each, likely in zip(findings.learned.rules.limit, findings.frontier.kept, strict=False):
+        if likely < SURE:
+            yield f"That the advice keeps {each} has a chance of only {likely:.0%}, by the model."
+
+
 def _conventions(findings: Findings) -> Iterator[str]:
     flips = len(findings.conventions.flips)
     if flips:
@@ -107,4 +113,5 @@ TELL: dict[str, Callable[[Findings], Iterator[str]]] = {  # name of a question -
     "fragility": _fragility,
     "conventions": _conventions,
     "groups": _groups,
+    "frontier": _frontier,
 }

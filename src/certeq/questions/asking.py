@@ -43,8 +43,8 @@ class Question(NamedTuple):
     plans: int = 0  # about so many plans are made
     sparse: bool = False  # whether sparse models are planned in without writing their rows out
     after: tuple[str, ...] = ()  # questions whose answers it looks at
-    optional: bool = False  # whether it is only asked where somebody wants it
     asks: str = ""  # in words, for whoever wants to know what was checked; what is being done unless said
+    applies: Callable[[Learned], bool] = lambda learned: True  # whether there is anything to ask about
 
 
 def effort(learned: Learned) -> float:

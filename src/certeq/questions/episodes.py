@@ -99,12 +99,7 @@ def _gap(batch: Batch, here: int, there: int) -> str:
 
 def starts(batch: Batch) -> Floats:
     """Where episodes begin, ``(S,)``: shares of their first states; without episodes, shares of all rows' states."""
-    if batch.episode is None or len(batch) == 0:
-        states = batch.state
-    else:
-        order = episodes(batch)
-        states = batch.state[order.row[order.begin]]
-    return _shares(np.bincount(states, minlength=batch.n_states))
+    return batch.starts
 
 
 def behavior(counts: Counts, *, smoothing: float = 0.0) -> Floats:

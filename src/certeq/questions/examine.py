@@ -69,7 +69,7 @@ def examine(
     lower = (0.9 if gamma > 0.9 else 0.9 * gamma) if planning_discount is None else planning_discount
     asking = Asking(learned, draws, rng, lower, executor, _asked_before(learned, draws, rng))
     missing: dict[str, str] = {}
-    questions = all_questions()
+    questions = {name: each for name, each in all_questions().items() if each.applies(learned)}
     open_ones = [name for name in questions if name not in asking.found]
     linked = {name for each in questions.values() if each.after for name in (each.name, *each.after)}
     rest = [name for name in open_ones if name not in linked]

@@ -253,10 +253,7 @@ def _more(
     return apart, float(low), float(high)
 
 
-def _ask(asking: Asking) -> Groups | None:
-    batch = asking.learned.batch
-    if batch is None or batch.group is None:
-        return None
+def _ask(asking: Asking) -> Groups:
     draws = 0 if asking.draws == 0 else min(DRAWS, affordable_draws(asking.learned, asking.draws))
     whole = asking.found.get("posterior")
     return groups(asking.learned, draws=draws, rng=asking.rng, flattery=0.0 if whole is None else whole.flattery)
@@ -267,6 +264,6 @@ ASKED = Question(
     _ask,
     doing="Looking at each group",
     asks="how groups fare",
-    optional=True,
+    applies=lambda learned: learned.batch is not None and learned.batch.group is not None,
     after=("posterior",),
 )

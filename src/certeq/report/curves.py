@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from certeq.data.reading.choosing import Chosen
     from certeq.questions.findings import Findings
+    from certeq.questions.frontier import Frontier
     from certeq.questions.off_policy import OffPolicy
     from certeq.questions.origin import Origin
     from certeq.questions.path import RegularizationPath
@@ -89,6 +90,25 @@ def origin(found: Origin) -> Figure:
         axis.set_yticks(y, [shorten(words.removeprefix("from "), 48) for words, _ in found.parts])
         axis.set(xlabel="share of the row", xlim=(0, 1.12 * max(share for _, share in found.parts)))
         _quiet(axis)
+    return figure
+
+
+def frontier(found: Frontier) -> Figure:
+    """The most that can be earned against what it costs, with the advice, what was recorded, and the limit."""
+    figure: Figure
+    with style.style(page=True):
+        figure, axes = style.canvas(width=WIDTH, height=2.4)
+        axis = axes[0, 0]
+        axis.plot(found.costs, found.values, ".-", color=NOW, linewidth=1.4, markersize=4)
+        axis.plot(*found.advice, "o", color=style.COLORS[2], markersize=7, label="the advice")
+        axis.plot(
+            *found.recorded, "D", color=style.INK, markerfacecolor="none", markersize=5, label="what was recorded"
+        )
+        if found.limit is not None:
+            axis.axvline(found.limit, color=style.INK, linewidth=0.8, linestyle=":", label="limit")
+        axis.set(xlabel=f"{shorten(found.cost, 40)} from the first decision on", ylabel="value")
+        _quiet(axis)
+        figure.legend(loc="outside upper left", ncols=3)
     return figure
 
 

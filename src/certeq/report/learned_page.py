@@ -6,6 +6,7 @@ what it cannot tell. The page holds counts of states, never rows or identifiers.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from certeq.data.reading.choosing import Chosen
     from certeq.questions.comparison import Comparison
+    from certeq.questions.frontier import Frontier
 
 STEPS = 100  # of the slider
 OUTCOMES = {"state": "in the same state", "anywhere": "anywhere in the data"}
@@ -175,6 +177,8 @@ def _pictures(findings: Findings, teller: tables.Teller) -> Iterator[Picture]:
         + (" Gray, with the signs of the actions: no clear difference between them." if len(findings.open) else "")
         + _arrows(findings),
     )
+    if findings.frontier is not None:
+        yield from map(_frontier, itertools.count(), findings.frontier.frontiers)
     if len(curves.comparable(findings, limit)):
         yield _picture(
             "reasons",
@@ -213,6 +217,24 @@ def _pictures(findings: Findings, teller: tables.Teller) -> Iterator[Picture]:
             "compared; the table says why.",
             tables.estimates_table(found),
         )
+
+
+def _frontier(place: int, found: Frontier) -> Picture:
+    header = [(shorten(found.cost, tables.NAME), "number"), ("Value", "number"), ("One more unit earns", "number")]
+    slopes = [*found.breakpoints.tolist(), 0.0]
+    rows = (
+        [tables.amount(cost), tables.amount(value), tables.amount(slope)]
+        for cost, value, slope in list(zip(found.costs, found.values, slopes, strict=True))[: tables.SHOWN]
+    )
+    cost = shorten(harmless(found.cost), tables.NAME)
+    return _picture(
+        f"frontier-{place}",
+        lambda: curves.frontier(found),
+        f"A rising curve: the most that can be earned against {cost}, with the advice and what was recorded.",
+        f"The most that can be earned with so much of {cost}, expected from the first decision on and discounted as "
+        "rewards are. Dots: policies that are best at some price; lines: chosen between by lot.",
+        tables.plain_table(f"frontier-{place}-table", "Policies that are best at some price.", header, rows),
+    )
 
 
 def _cuts(chosen: Chosen) -> Picture:

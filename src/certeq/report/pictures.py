@@ -7,7 +7,7 @@ keeps it. Matplotlib is imported when the first picture is drawn.
 from __future__ import annotations
 
 from certeq.report.comparing import comparison
-from certeq.report.curves import chances, cuts, departures, estimates, origin, reasons, value_densities
+from certeq.report.curves import chances, cuts, departures, estimates, frontier, origin, reasons, value_densities
 from certeq.report.maps import count_map, implied_prior_map, policy_map, weight_map
 from certeq.report.style import to_png, to_svg
 
@@ -18,6 +18,7 @@ __all__ = [
     "cuts",
     "departures",
     "estimates",
+    "frontier",
     "implied_prior_map",
     "origin",
     "policy_map",

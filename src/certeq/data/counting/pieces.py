@@ -17,7 +17,7 @@ from certeq.data.counting.coding import LABELS, Coded, Source, encode
 from certeq.data.counting.parts import Part
 from certeq.data.counting.spaces import Space, combine, used
 from certeq.data.counting.tallying import Cells, Codes, count, earn
-from certeq.data.reading.batches import BLANK, finite_rewards
+from certeq.data.reading.batches import BLANK, finite_amounts
 from certeq.data.reading.endings import flag
 from certeq.data.reading.roles import Roles
 from certeq.data.reading.rows import LAST, NO_ACTION, no_next_state
@@ -170,7 +170,7 @@ def _rewards(series: Any, name: str, kept: Booleans | None, rows: Any) -> Floats
     if len(reward) and not max(-reward.min(), reward.max()) <= LARGEST:  # which is so too where one is not a number
         (at,) = first(~(np.abs(reward) <= LARGEST))
         row = int(at if kept is None else np.flatnonzero(kept)[at])
-        finite_rewards(column(series, name), name, np.array([row]), rows)
+        finite_amounts(column(series, name), "reward", name, np.array([row]), rows)
         raise InputError(f"{place(row, rows)}: the reward {name!r} is {reward[at]:g}, beyond {LARGEST:g}.")
     return np.asarray(reward)
 

@@ -47,7 +47,7 @@ def make_batch(
     absent = {name for name, way in ways(request, roles).items() if way != "error"}
     reward = None
     if roles.reward is not None:
-        reward = finite_rewards(columns[roles.reward], roles.reward, links.row, rows)
+        reward = finite_amounts(columns[roles.reward], "reward", roles.reward, links.row, rows)
         reward = 0.0 - reward if roles.minimize else reward
         if request.ends is None:
             check_kept(columns[roles.reward].numbers(), links.row, links.dropped, roles.reward)
@@ -107,6 +107,7 @@ def make_batch(
         n_rows_read=table.n_rows,
         fingerprint=table.fingerprint,
         chosen=chosen,
+        beside={name: finite_amounts(columns[name], "beside", name, links.row, rows) for name in roles.beside},
     )
 
 
@@ -264,24 +265,25 @@ def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], I
     return {name: column.take(rows) for name, column in columns.items()}, rows
 
 
-def finite_rewards(column: Column, name: str, used: Integers, rows: Integers) -> Floats:
-    """Rewards of the rows that are used: finite numbers."""
+def finite_amounts(column: Column, role: str, name: str, used: Integers, rows: Integers) -> Floats:
+    """Rewards, or what is added up beside them, of the rows that are used: finite numbers."""
     numbers = column.numbers()
     reward = numbers[used]
     bad = ~np.isfinite(reward)
     if bad.any() and not np.isfinite(numbers).any() and not column.missing.all():
         row = int(first(~column.missing)[0])
         raise InputError(
-            f"The reward {name!r} holds no number: {place(row, rows)} says {column.show(row)}. Name the column of the "
-            "reward with reward= (--reward), or of a cost with cost= (--cost)."
+            f"{'The reward' if role == 'reward' else 'Column'} {name!r} holds no number: {place(row, rows)} says "
+            f"{column.show(row)}. Name another column with {role}= (--{role})"
+            f"{', or of a cost with cost= (--cost)' * (role == 'reward')}."
         )
     if bad.any():
         row = int(used[first(bad)[0]])
         told = column.show(row)
         remedy = "Fill it in" if told == "missing" else "Correct it"
         raise InputError(
-            f"{place(row, rows)}: the reward {name!r} is {told}, but must be a finite number. {remedy}, or name "
-            "another column with reward= (--reward)."
+            f"{place(row, rows)}: {'the reward ' * (role == 'reward')}{name!r} is {told}, but must be a finite number. "
+            f"{remedy}, or name another column with {role}= (--{role})."
         )
     return np.asarray(reward)
 

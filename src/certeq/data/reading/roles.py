@@ -28,10 +28,11 @@ WORDS = {  # lower case, separators left out; the first that is there wins
     "truncated": "truncated truncations truncation censored timeout timeouts timelimit",
     "ends": "",  # never guessed
     "by": "",  # nor this
+    "beside": "",
     "state": "state states s obs observation observations currentstate fromstate cell cluster",
 }
 SPELLINGS = {role: tuple(words.split()) for role, words in WORDS.items()}
-SEVERAL = ("state", "next_state", "action")  # roles that several columns may have together
+SEVERAL = ("state", "next_state", "action", "beside")  # roles that several columns may have together
 SINGLE = ("reward", "episode", "time", "done", "truncated", "ends", "by")  # roles of one column
 MARKS = ("done", "truncated", "ends")  # roles that may also be said by what a column says
 UNWANTED = """cost costs expense expenses died death deaths dead dies mortality fatal fatality loss losses penalty
@@ -61,6 +62,7 @@ class Roles:
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # done, ... -> words that mark it, if not yes
     rest: bool = False  # whether the state is all that was left, since nobody said what it is
     notes: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()  # added up beside the reward
 
     def without(self, names: Iterable[str]) -> Roles:
         """The same roles without some columns of the state, of which there must be others."""
@@ -95,7 +97,8 @@ class Roles:
     def columns(self) -> tuple[str, ...]:
         """All columns that are used, each once."""
         single = (getattr(self, role) for role in SINGLE)
-        return tuple(dict.fromkeys([*self.state, *self.next_state, *self.action, *(name for name in single if name)]))
+        several = [name for role in SEVERAL for name in getattr(self, role)]
+        return tuple(dict.fromkeys([*several, *(name for name in single if name)]))
 
 
 def plain(name: str) -> str:
@@ -116,7 +119,8 @@ def find_roles(
     known = {role: _told(role, given, names) for role, given in told.items()}
     if layout == "long":
         known["next_state"] = ()
-    taken = {name for columns in known.values() for name in columns or ()}
+    alone = {role: columns for role, columns in known.items() if role != "beside"}  # a dose may be an action as well
+    taken = {name for columns in alone.values() for name in columns or ()}
     guessed: dict[str, str] = {}
     for role in SPELLINGS:
         if known.get(role) is None:
@@ -137,7 +141,7 @@ def find_roles(
             f"one episode in order. {_columns(names)}"
         )
     single = {role: next(iter(roles[role]), None) for role in SINGLE}
-    found = Roles(state, following, roles["action"], **single)  # type: ignore[arg-type]
+    found = Roles(state, following, roles["action"], beside=roles["beside"], **single)  # type: ignore[arg-type]
     unsaid = {role for role in SPELLINGS if known.get(role) is None}
     if minimize is not None and found.reward is None:
         raise InputError("minimize= speaks of the reward column, and there is none. Leave it out (--minimize).")
@@ -343,6 +347,7 @@ def _role(role: str) -> str:
         "truncated": "mark of a cut",
         "ends": "mark of ends",
         "by": "group",
+        "beside": "column to add up",
     }
     return words.get(role, role)
 

@@ -1,0 +1,256 @@
+"""The frontier: what can be earned at which cost, what the limits cost, and how likely they are kept.
+
+Of each column that was added up beside the reward: the corners of value against cost in the fitted model, exact at the
+breakpoints (`certeq.planners.constrained`), and where the advice and what was recorded lie. Whether a limit is kept is
+asked of the models that the data allow: rewards and costs are drawn in the same models, so that limits are judged
+together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from certeq.base.arrays import Floats, Integers, Rng, floats, middle
+from certeq.base.display import number, percent, several, told
+from certeq.base.errors import InputError
+from certeq.learning.case import Case
+from certeq.learning.learned import Learned, asked
+from certeq.learning.limiting import constrained, cost_case, rows_of
+from certeq.planners.constrained import Constrained, Corner
+from certeq.planners.constrained import frontier as corners_of
+from certeq.planners.episodic import check_ends
+from certeq.questions.again import draw_bagged
+from certeq.questions.asking import ADVICE, Asking, Question, affordable_draws
+from certeq.questions.chains import as_problem, follow, read_policy, value_chains
+from certeq.questions.episodes import behavior, watched
+from certeq.questions.exact import evaluate
+from certeq.questions.posterior import LEVEL, REMEDY, CredibleInterval
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Value against cost in the fitted model, both expected from the first decision on."""
+
+    cost: str  # name of the column
+    corners: tuple[Corner, ...]  # from the cheapest to the best
+    advice: tuple[float, float]  # cost and value of the advice
+    recorded: tuple[float, float]  # and of what was recorded
+    limit: float | None  # of this column
+
+    @cached_property
+    def costs(self) -> Floats:
+        """Costs of the corners, ``(C,)``, rising."""
+        return np.array([corner.costs[0] for corner in self.corners])
+
+    @cached_property
+    def values(self) -> Floats:
+        """Values of the corners, ``(C,)``, rising."""
+        return np.array([corner.value for corner in self.corners])
+
+    @cached_property
+    def breakpoints(self) -> Floats:
+        """Prices at which the best policy changes, ``(C - 1,)``, falling: what one more unit of cost earns."""
+        return np.asarray(np.diff(self.values) / np.diff(self.costs))
+
+    def value_at(self, limit: float) -> float:
+        """The most that any policy earns within a limit; by lot between two corners where none has just that cost."""
+        most = float(floats("limit", limit))
+        if most < self.costs[0]:
+            raise InputError(f"No policy keeps {self.cost}<={most:g}: the least is {number(self.costs[0])}.")
+        return float(np.interp(most, self.costs, self.values))
+
+    def policy_at(self, limit: float) -> Integers:
+        """The best corner within a limit: actions ``(S,)``, or ``(H, S)`` with a horizon."""
+        self.value_at(limit)
+        return self.corners[int(np.searchsorted(self.costs, limit, side="right")) - 1].policy
+
+    def lines(self) -> list[str]:
+        """The frontier in words."""
+        least, most = self.corners[0], self.corners[-1]
+        said = [
+            f"Without a limit, the best policy earns {number(most.value)} and adds up to {number(most.costs[0])} of "
+            f"{self.cost!r}; the one with the least of it, {number(least.costs[0])}, earns {number(least.value)}. In "
+            f"between lie {several(max(len(self.corners) - 2, 0), 'further policy', 'further policies')}."
+        ]
+        if self.limit is not None:
+            value = self.value_at(self.limit)
+            gain = value - self.advice[1]
+            by_lot = f", {number(gain)} more than the advice, which is a single policy" if gain > 1e-9 else ""
+            said.append(
+                f"Within {self.limit:g} the most that can be earned, choosing between two policies by lot at the first "
+                f"decision where need be, is {number(value)}{by_lot}."
+            )
+        return said
+
+    def _repr_html_(self) -> str:
+        return told(self.lines())
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the frontier as plain values."""
+        points = [{"cost": c.costs[0], "value": c.value, "policy": c.policy.tolist()} for c in self.corners]
+        return {
+            "format": "certeq-frontier",
+            "version": 1,
+            "column": self.cost,
+            "limit": self.limit,
+            "corners": points,
+            "breakpoints": self.breakpoints.tolist(),
+            "advice": list(self.advice),
+            "recorded": list(self.recorded),
+            "words": self.lines(),
+        }
+
+
+def frontier(learned: Learned, column: str | None = None) -> Frontier:
+    """Value against cost: all policies that are best at some price of a column that was read with ``beside=``.
+
+    Other limits than this column's are left aside. ``column`` may be left out where there is only one.
+    """
+    asked(learned)
+    case = plain_case(learned)
+    names = tuple(rows_of(case).beside)
+    if column is None and len(names) > 1:
+        raise InputError(f"Say of which column, one of {', '.join(names)}: frontier(learned, {names[0]!r}).")
+    name = names[0] if column is None else column
+    problem = constrained(case, [name])
+    limits = {each.column: each.most for each in learned.rules.limits}
+    advice, recorded = (_worth(problem, policy) for policy in (learned.policy.actions, behavior(learned.counts)))
+    return Frontier(name, corners_of(problem), advice, recorded, limits.get(name))
+
+
+def plain_case(learned: Learned) -> Case:
+    """The case with rewards as they are, not net of prices."""
+    return learned.case if learned.limited is None else learned.limited.case
+
+
+def _worth(problem: Constrained, policy: Any) -> tuple[float, float]:
+    """Cost and value of a policy under the start."""
+    cost, value = (_values(problem, table, policy) @ problem.start for table in (problem.costs[0], problem.reward))
+    return float(cost), float(value)
+
+
+def _values(problem: Constrained, table: Floats, policy: Any) -> Floats:
+    if problem.horizon is None:
+        return evaluate(problem.model, table, problem.discount, policy)
+    steps = read_policy("policy", policy, table.shape[0], table.shape[1], problem.horizon)
+    values = np.zeros(len(table))
+    for t in reversed(range(problem.horizon)):
+        ahead = table + problem.discount * problem.model.expect(values)
+        values = (steps[t % len(steps)] * ahead).sum(axis=1)
+    return values
+
+
+@dataclass(frozen=True)
+class Tradeoffs:
+    """What a report tells of costs: a frontier for each column, and how likely the limits are kept."""
+
+    frontiers: tuple[Frontier, ...]
+    value: CredibleInterval | None = None  # of the advice, not net of prices
+    costs: tuple[CredibleInterval, ...] = ()  # of the advice, one for each limit
+    kept: tuple[float, ...] = ()  # chance that each limit is kept
+    all_kept: float | None = None  # chance that all of them are
+    draws: int = 0
+    why_not: str = ""  # no chances are told
+    watched: int | None = None  # decisions for which half of the episodes were watched, where more than these count
+
+    def lines(self) -> list[str]:
+        """Everything in words."""
+        said = [line for each in self.frontiers for line in each.lines()]
+        limited = [each for each in self.frontiers if each.limit is not None]
+        for each, cost, chance in zip(limited, self.costs, self.kept, strict=False):
+            said.append(
+                f"The advice adds up to {number(each.advice[0])} of {each.cost!r} in the model (90 % interval "
+                f"{number(cost.low)} to {number(cost.high)}), and keeps {each.cost}<={each.limit:g} with a chance of "
+                f"{percent(chance, self.draws)}."
+            )
+        if len(self.kept) > 1 and self.all_kept is not None:
+            said.append(f"That all limits are kept has a chance of {percent(self.all_kept, self.draws)}.")
+        if self.value is not None:
+            value = self.value
+            said.append(
+                f"Not net of any price, the advice earns {number(value.mean)} ({number(value.low)} to "
+                f"{number(value.high)})."
+            )
+        if self.watched is not None:
+            said.append(
+                f"Half of the episodes were watched for {several(self.watched, 'decision')} or fewer: what adds up "
+                f"later is the model's word alone. To limit what was watched, set --horizon {self.watched}."
+            )
+        if limited and not self.kept:
+            said.append(f"How likely the limits are kept is not told: {self.why_not}")
+        return said
+
+    def to_json(self) -> dict[str, Any]:
+        """Write it as plain values."""
+        return {
+            "frontiers": [each.to_json() for each in self.frontiers],
+            "chance_kept": list(self.kept),
+            "chance_all_kept": self.all_kept,
+            "value": None if self.value is None else self.value._asdict(),
+            "costs": [each._asdict() for each in self.costs],
+            "draws": self.draws,
+        }
+
+
+def _ask(asking: Asking) -> Tradeoffs:
+    learned = asking.learned
+    case = plain_case(learned)
+    found = tuple(frontier(learned, name) for name in rows_of(case).beside)
+    limits = {each.column: each.most for each in learned.rules.limits}
+    if not limits:
+        return Tradeoffs(found)
+    try:
+        draws = affordable_draws(learned, asking.draws)
+    except InputError as error:
+        return Tradeoffs(found, why_not=str(error))
+    cases = (case, *(cost_case(case, name) for name in limits))
+    value, *costs = (_drawn(each, learned.policy.actions, draws, asking.rng) for each in cases)
+    kept = np.array([cost <= most for cost, most in zip(costs, limits.values(), strict=True)])
+    return Tradeoffs(
+        found,
+        interval(value),
+        tuple(map(interval, costs)),
+        tuple(kept.mean(axis=1).tolist()),
+        float(kept.all(axis=0).mean()),
+        draws,
+        watched=watched(rows_of(case), case.rules.discount) if case.rules.horizon is None else None,
+    )
+
+
+def interval(values: Floats) -> CredibleInterval:
+    """Mean and middle 90 % of what was drawn."""
+    low, high = middle(values, LEVEL)
+    return CredibleInterval(float(values.mean()), float(low), float(high))
+
+
+def _drawn(case: Case, policy: Integers, draws: int, rng: Rng) -> Floats:
+    """What a policy adds up to in drawn models, ``(draws,)``: the same models whatever is added up."""
+    S, A, H = case.data.counts.n_states, case.data.counts.n_actions, case.rules.horizon
+    steps, gamma, start = read_policy(ADVICE, policy, S, A, H), np.asarray(case.rules.discount), rows_of(case).starts
+    found = []
+    for drawn, _ in draw_bagged(case, draws, rng=rng):
+        for models in map(drawn.block, drawn.blocks):
+            if H is None:
+                chain = follow(*models, steps[0])
+                check_ends(as_problem(*chain, gamma), remedy=REMEDY)
+                values = value_chains(*chain, gamma, compiles=False)
+            else:
+                values = np.zeros(models[0].shape[:2])
+                for t in reversed(range(H)):
+                    rows, gain = follow(*models, steps[t % len(steps)])
+                    values = gain + gamma * (rows @ values[..., None])[..., 0]
+            found.append(values @ start)
+    return np.concatenate(found)
+
+
+ASKED = Question(
+    "frontier",
+    _ask,
+    doing="Following value against cost",
+    asks="what a limit costs, and whether it is kept",
+    applies=lambda learned: learned.batch is not None and bool(learned.batch.beside),
+)
