@@ -1179,3 +1179,15 @@ def likely_set(chances, action, min_chance):
         found.update(same)
         total += level * len(same)
     return found
+
+
+def best_average(T: Any, R: Any) -> float:
+    """The most reward per decision: every policy is followed, from its own share of the time in each state."""
+    S, A = len(R), len(R[0])
+    best = -np.inf
+    for policy in itertools.product(range(A), repeat=S):
+        chain = np.array([T[s][policy[s]] for s in range(S)])
+        system = np.vstack([chain.T - np.eye(S), np.ones(S)])  # shares stay as they are, and sum to 1
+        often = np.linalg.lstsq(system, np.append(np.zeros(S), 1.0), rcond=None)[0]
+        best = max(best, sum(often[s] * R[s][policy[s]] for s in range(S)))
+    return float(best)

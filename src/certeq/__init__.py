@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from certeq.model.kernel import Mixture, Rows, SparseRows
     from certeq.model.mdp import MDP
     from certeq.planners import Plan, solve, solve_finite
+    from certeq.planners.average import solve_average
     from certeq.questions.audit import audit
     from certeq.questions.bootstrap import bootstrap
     from certeq.questions.collect import collect_next
@@ -66,6 +67,7 @@ _HOMES = {
     "certeq.model.mdp": ("MDP",),
     "certeq.worlds.model_free": ("QLearning", "Schedule", "q_learning"),
     "certeq.planners": ("Plan", "solve", "solve_finite"),
+    "certeq.planners.average": ("solve_average",),
     "certeq.learning.policy": ("Policy",),
     "certeq.data.reading": ("read",),
     "certeq.report.exports": ("export",),
@@ -120,6 +122,7 @@ __all__ = [
     "sampling",
     "shrink",
     "solve",
+    "solve_average",
     "solve_finite",
     "tally",
     "transition_mse",

@@ -219,6 +219,21 @@ class Case:
             return self.model.on_arrival(arrival_means(self.data.reward))
         return self.by_pair if self.by_outcome is None else self.model.on_outcome(*self.by_outcome)
 
+    @property
+    def start(self) -> Floats:
+        """Distribution of the first state, ``(S,)``: that of the episodes, or of the states in all rows."""
+        if self.data.batch is not None:
+            return self.data.batch.starts
+        visits = self.data.counts.visits.sum(axis=-1)
+        return visits / visits.sum() if visits.any() else np.full(len(visits), 1 / len(visits))
+
+    @property
+    def peculiar(self) -> str:
+        """Why questions that add up rewards step by step, discounted, cannot be asked; empty where they can."""
+        if self.rules.average:
+            return "It adds up discounted rewards; this policy is for the average. Learn without average= to see it."
+        return ""
+
     @cached_property
     def possible(self) -> tuple[float, float]:
         """The least and the greatest value that rewards like these allow, whatever the transitions.
@@ -226,6 +241,8 @@ class Case:
         Going on for ever, or for all decisions of a horizon, pays at most the greatest reward of going on each time;
         an ending pays its own. Where rewards are known by pair, those of pairs that ever went on, and that ever ended.
         """
+        if self.rules.average:  # values are relative
+            return -np.inf, np.inf
         earned, counts, gamma, H = self.data.reward, self.data.counts, self.rules.discount, self.rules.horizon
         steps = float(H if H is not None else np.inf) if gamma == 1 else (1 - gamma ** (H or np.inf)) / (1 - gamma)
         if isinstance(earned, Sums):
@@ -243,7 +260,10 @@ class Case:
     def plan(self, **how: Any) -> Plan | FinitePlan:
         """Plan, forever with what `certeq.solve` takes; of tied actions the best supported one is advised."""
         rules, names = self.rules, self.data.state_names
-        found = solve_model(self.model, self.table, rules.discount, horizon=rules.horizon, names=names, **how)
+        start = self.start if rules.average else None
+        found = solve_model(
+            self.model, self.table, rules.discount, horizon=rules.horizon, average=start, names=names, **how
+        )
         return found.supported(self.data.counts.visits)
 
     def action_values(self, plan: Plan | FinitePlan) -> Floats:

@@ -18,6 +18,7 @@ from certeq.data.counts import Counts, as_counts
 from certeq.model.kernel import Kernel
 from certeq.model.unvisited import fill
 from certeq.planners import FinitePlan, Plan, solve, solve_finite
+from certeq.planners.average import solve_average
 from certeq.planners.episodic import check_ends
 from certeq.planners.problem import Problem
 from certeq.regularizers import DEFAULT, Shrinkage, shrink
@@ -100,18 +101,23 @@ def solve_model(
     discount: Floats | float,
     *,
     horizon: int | None = None,
+    average: Floats | None = None,
     names: Sequence[str] | None = None,
     **how: Any,
 ) -> Plan | FinitePlan:
     """Plan in a model whose pairs earn ``table``, forever or for some decisions; no advice in stranded states.
 
-    ``names`` are the states', for the message that tells where a policy could go on forever at discount 1; ``how`` is
-    what `certeq.solve` takes.
+    ``average``, the distribution of first states, asks for the most reward per decision instead. ``names`` are the
+    states', for the message that tells where a policy could go on forever at discount 1; ``how`` is what `certeq.solve`
+    takes.
     """
     reward = model.reward(table)
     if horizon is not None:
         finite = solve_finite(model.transition, reward, discount, horizon, allowed=model.allowed)
         return finite.without_advice(model.stranded)
+    if average is not None:
+        found = solve_average(model.transition, reward, allowed=model.allowed, start=average, names=names)
+        return found.without_advice(model.stranded)
     if names is not None:
         check_ends(Problem(model.transition, reward, np.asarray(discount), model.allowed), names, REMEDY)
     return solve(model.transition, reward, discount, allowed=model.allowed, **how).without_advice(model.stranded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
@@ -26,6 +26,7 @@ from certeq.learning.policy import Policy
 from certeq.learning.rules import Rules
 from certeq.model.rewards import Rewards
 from certeq.planners import FinitePlan, Plan, Progress
+from certeq.planners.average import AveragePlan
 from certeq.regularizers import Shrinkage
 
 BEYOND = 1e-6  # of the largest value: what rounding and planning may add to what is possible
@@ -94,7 +95,7 @@ class Learned:
         return (
             f"Learned({several(facts.rows, 'row')}, {several(facts.states, 'state')}, "
             f"{several(facts.actions, 'action')}; advice in {facts.advised:,}{sure}; "
-            f"{self.rules.regularizer}, discount {self.rules.discount:g}; {several(len(facts.alerts), 'alert')})"
+            f"{self.rules.regularizer}, {_criterion(self.rules)}; {several(len(facts.alerts), 'alert')})"
         )
 
     @property
@@ -166,10 +167,19 @@ class Learned:
         return replace(self, policy=policy, summary=summary, answers=dict(answers or {}))
 
 
-def asked(learned: Learned) -> Case:
-    """The case of a learned policy, for a question that asks it again."""
+def _criterion(rules: Rules) -> str:
+    return "average" if rules.average else f"discount {rules.discount:g}"
+
+
+def asked(learned: Learned, *, anyhow: bool = False) -> Case:
+    """The case of a learned policy, for a question that asks it again.
+
+    ``anyhow``, where the question adds up no discounted rewards, whatever the policy is for.
+    """
     if not isinstance(learned, Learned):
         raise InputError(f"This asks about what certeq.learn returned; got {type(learned).__name__}.")
+    if learned.case.peculiar and not anyhow:
+        raise InputError(learned.case.peculiar)
     return learned.case
 
 
@@ -230,7 +240,7 @@ def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
         endings=data.endings,
         dropped=dict(data.dropped),
         goal=data.goal or "Larger rewards are better.",
-        decisions=tuple(data.decisions),
+        decisions=(*_average(plan), *data.decisions),
         notes=tuple(data.notes),
         alerts=(*(() if seen is None else seen.alerts()), *_alerts(case, plan, policy)),
         settings=policy.settings,
@@ -240,6 +250,15 @@ def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
         markov=None if seen is None else seen.markov,
         choices=int((policy.first.runner_up()[0] >= 0).sum()),
     )
+
+
+def _average(plan: Plan | FinitePlan) -> Iterator[str]:
+    """What values mean where they are relative."""
+    if isinstance(plan, AveragePlan):
+        yield (
+            f"The advice is for the average: {number(float(plan.gain))} per decision in the long run, by the model. "
+            "Values are relative to that: how much more is earned, in all, from a state on."
+        )
 
 
 def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:

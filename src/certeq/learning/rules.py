@@ -159,6 +159,12 @@ class Rules:
         None, "Plan for this many decisions instead of forever.", panel=PANEL, check=_at_least_one
     )
 
+    average: bool = said(
+        False,
+        "Plan for the most reward per decision in the long run, without a discount. Where an episode ends, the next "
+        "one begins.",
+        panel=PANEL,
+    )
     limit: tuple[str, ...] = said(
         (),
         "Keep the expected total of a column within this, discounted as rewards are: 'dose<=12'. Several are allowed.",
@@ -173,6 +179,11 @@ class Rules:
 
         check_all(self)
         check_settings(self.regularizer, self.settings)
+        if self.average and (self.horizon is not None or self.limit):
+            other = "limit" if self.limit else "horizon"
+            raise InputError(f"An average is of decisions without end: leave {other}= out (--{other}), or average=.")
+        if self.average and self.regularizer == "discount":
+            raise InputError("An average has no discount to lower: choose another regularizer (--regularizer).")
         if self.reward_by == "next_state" and self.reward_pool not in ("none", "auto"):
             raise InputError("reward_pool pools rewards by pair; with reward_by='next_state' leave it at 'none'.")
 
@@ -202,7 +213,7 @@ class Rules:
                 shown["reward"] = "known" if known_rewards else f"by {value}, pooled: {pooled or self.reward_pool}"
             elif name == "limit":
                 shown |= {name: ", ".join(value)} if value else {}
-            elif name != "reward_pool":
+            elif name != "reward_pool" and (value or name != "average") and not (self.average and name == "discount"):
                 shown[name] = _plain(value)
         return shown
 

@@ -44,6 +44,7 @@ class Question(NamedTuple):
     sparse: bool = False  # whether sparse models are planned in without writing their rows out
     after: tuple[str, ...] = ()  # questions whose answers it looks at
     asks: str = ""  # in words, for whoever wants to know what was checked; what is being done unless said
+    anyhow: bool = False  # whether it is asked of averages as well: it adds no discounted rewards up
     applies: Callable[[Learned], bool] = lambda learned: True  # whether there is anything to ask about
 
 
@@ -54,7 +55,9 @@ def effort(learned: Learned) -> float:
 
 
 def check_work(learned: Learned, question: Question) -> None:
-    """Raise if a question would take much longer than somebody waits for a report."""
+    """Raise if a question is not for such a policy, or would take much longer than somebody waits for a report."""
+    if learned.case.peculiar and not question.anyhow:
+        raise InputError(learned.case.peculiar)
     S, A = learned.policy.visits.shape
     sparse = learned.counts.sparse and question.sparse
     if S * A > SPARSE if sparse else question.plans * effort(learned) > WORK:

@@ -29,7 +29,7 @@ from certeq.base.texts import finite
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts
 from certeq.learning.case import Case, Data
-from certeq.learning.learned import Learned
+from certeq.learning.learned import Learned, asked
 from certeq.learning.rules import Rules
 from certeq.model import weights
 from certeq.model.kernel import MASS_TOLERANCE
@@ -287,7 +287,7 @@ def _case(source: Any, discount: float | None, reward: ArrayLike | None, options
         unused = [*(["reward"] if reward is not None else []), *options]
         if unused:
             raise InputError(f"A learned policy brings its own settings; {unused[0]} is not taken here.")
-        return source.case if discount is None else source.case.ruled(discount=discount)
+        return asked(source) if discount is None else asked(source).ruled(discount=discount)
     names = {name: options.pop(name) for name in ("state_names", "action_names") if name in options}
     gamma = {} if discount is None else {"discount": discount}
     return Case(Data.of(source, reward, **names), Rules.of(**({"regularizer": "none"} | gamma | options)))

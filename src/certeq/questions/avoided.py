@@ -77,7 +77,7 @@ class Avoided:
 
 def avoided(learned: Learned) -> Avoided:
     """Plan once more with every tried action allowed, and tell where the advice would be another."""
-    case = asked(learned)
+    case = asked(learned, anyhow=True)
     data, rules, model = case.data, case.rules, case.model
     visits = data.counts.visits
     kept_out = int(((visits >= rules.min_visits) & ~model.allowed).sum())
@@ -93,4 +93,5 @@ ASKED = Question(
     asks="what would be advised if people's habits had no say",
     plans=2,
     sparse=True,
+    anyhow=True,
 )

@@ -35,7 +35,7 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, generator, whole
 from certeq.base.display import number, several, told
 from certeq.base.errors import InputError
-from certeq.learning.learned import Learned
+from certeq.learning.learned import Learned, asked
 from certeq.model.kernel import Rows
 from certeq.planners import solve
 from certeq.questions.asking import Asking, Question, check_draws
@@ -125,7 +125,7 @@ def collect_next(learned: Learned, *, draws: int = 200, rng: Rng = 0, start: Arr
         Distribution ``(S,)`` of the first state, whose value counts: by default that of the episodes in the data, and
         of the states in all rows where there are no episodes, or only counts.
     """
-    rules = learned.rules
+    rules = asked(learned).rules
     if rules.horizon is not None:
         raise InputError("What to collect next is worked out for plans without a horizon: learn without horizon=.")
     whole("draws", draws, 2 * GROUPS)

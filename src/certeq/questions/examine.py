@@ -65,7 +65,7 @@ def examine(
     executor
         Where models are drawn from the posterior; threads of this process unless given. No rows are sent there.
     """
-    gamma = asked(learned).rules.discount
+    gamma = asked(learned, anyhow=True).rules.discount
     lower = (0.9 if gamma > 0.9 else 0.9 * gamma) if planning_discount is None else planning_discount
     asking = Asking(learned, draws, rng, lower, executor, _asked_before(learned, draws, rng))
     missing: dict[str, str] = {}
@@ -99,7 +99,7 @@ def how_sure(
     What it takes is limited as in a report: fewer models are drawn of large ones, and of very large ones none unless
     ``draws`` says how many. The alerts of the result then say so.
     """
-    asked(learned)
+    asked(learned, anyhow=True)
     asking = Asking(learned, draws, rng, 0.0, executor, _asked_before(learned, draws, rng))
     missing: dict[str, str] = {}
     _ask(asking, [name for name in SURE if name not in asking.found], missing, notice)

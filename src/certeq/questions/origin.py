@@ -38,7 +38,7 @@ class Origin:
 
 def origin(learned: Learned, state: int | None = None, action: int | None = None) -> Origin:
     """Tell where the row of a pair comes from: unless said, the advised one of a state where own and borrowed meet."""
-    asked(learned)
+    asked(learned, anyhow=True)
     believed, policy = learned.shrinkage.details, learned.policy
     if not isinstance(believed, Believed):
         raise InputError(f"Only learned_target borrows rows; this policy was learned with {learned.rules.regularizer}.")
@@ -77,4 +77,5 @@ ASKED = Question(
     lambda asking: origin(asking.learned),
     doing="Telling where a row comes from",
     asks="where a row comes from",
+    anyhow=True,
 )

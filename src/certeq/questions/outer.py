@@ -115,6 +115,8 @@ def outer(
     horizon, values are of all decisions, or of so many as were ``watched``.
     """
     rules, counts = case.rules, case.data.counts
+    if case.peculiar:
+        raise InputError(case.peculiar)
     over = rules.horizon or watched
     if rules.discount == 1 and over is None:
         raise InputError("Without a discount or a horizon, what may follow unseen rows has no bound: set a horizon.")

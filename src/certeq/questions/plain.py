@@ -9,4 +9,5 @@ ASKED = Question(
     lambda asking: asking.learned.case.under("none").advise().policy,
     doing="Planning without regularization",
     asks="what is advised without regularization",
+    anyhow=True,
 )

@@ -226,6 +226,8 @@ def posterior(
         processes, on the Dask cluster of this address, or on an executor that is open already. The result does not
         depend on it. Only counts travel, and no rows.
     """
+    if case is not None and case.peculiar:
+        raise InputError(case.peculiar)
     counts = model.counts
     S, A = counts.n_states, counts.n_actions
     gamma = within("discount", discount, 0, 1)

@@ -27,6 +27,8 @@ def why_not(learned: Learned, suppress_below: int) -> str:
             f"The page re-plans for up to {MOST_STATES} states; here there are {S:,} states and {A:,} actions. "
             "certeq.audit answers the same question for data of any size."
         )
+    if learned.case.peculiar:
+        return "The page plans anew with discounts alone."
     if learned.rules.discount == 0:
         return "With discount 0 nothing that comes later counts, and no planning discount could be lower."
     if suppress_below > 1:
