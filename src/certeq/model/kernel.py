@@ -1,7 +1,8 @@
 """Transition kernels: what happens next, as an operator on values.
 
 A kernel gives, for each pair (s, a), a row: the distribution of the next state. A row may sum to less than one; the
-missing mass is the chance that the episode ends. Four kinds share one algebra:
+missing mass is the chance that the episode ends. A row that sums to a little more than one, by up to 1e-9, stands for
+itself divided by its sum. Four kinds share one algebra:
 
 - ``Rows``: a dense array ``(..., S, A, S)`` with any leading batch axes;
 - ``SparseRows``: a CSR matrix with one line per row;
@@ -26,6 +27,7 @@ from certeq.base.arrays import Floats, Integers, first, floats, together, unmask
 from certeq.base.errors import InputError
 
 MASS_TOLERANCE = 1e-9  # rounding allowed in "a row sums to at most one"
+UNCLEAR = 1e-6  # what a row of plain numbers may not lack without a word: it may be rounding to single precision
 
 
 @dataclass(frozen=True)
@@ -300,15 +302,34 @@ def _on(axis: int, index: Integers) -> Integers:
 
 
 def kernel(transition: Any) -> Kernel:
-    """Read transitions: a kernel, an array ``(..., S, A, S)``, or a sparse matrix ``(S * A, S)``."""
+    """Read transitions: a kernel, an array ``(..., S, A, S)``, or a sparse matrix ``(S * A, S)``.
+
+    Plain numbers must make clear what they mean (`check_meant`); a kernel means what it says.
+    """
     if isinstance(transition, Rows | SparseRows | Operator | Mixture):
         return transition
     if sp.issparse(transition):
         lines, states = transition.shape
         if states == 0 or lines % states:
             raise InputError(f"A sparse transition matrix has S * A lines and S columns; got {transition.shape}.")
-        return SparseRows(transition, states, lines // states)
-    return Rows(transition)
+        rows: Rows | SparseRows = SparseRows(transition, states, lines // states)
+    else:
+        rows = Rows(transition)
+    check_meant(rows.mass())
+    return rows
+
+
+def check_meant(mass: Floats) -> None:
+    """Raise where a row of plain numbers, ``(..., S, A)``, lacks so little that it may be rounding, or an ending."""
+    unclear = (mass < 1 - MASS_TOLERANCE) & (mass > 1 - UNCLEAR)
+    if unclear.any():
+        *batch, s, a = place = first(unclear)
+        where = f" of batch element {list(batch)}" if batch else ""
+        raise InputError(
+            f"The transition row of state {s}, action {a}{where} sums to 1 - {1 - mass[place]:.2g}: too little for "
+            "rounding, unless to single precision, and hardly an ending. Divide each row by its sum if nothing ends "
+            "there; if episodes do end so rarely, say so by giving certeq.Rows(transitions), or certeq.SparseRows."
+        )
 
 
 def check_rows(array: Floats) -> None:

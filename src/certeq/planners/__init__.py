@@ -48,7 +48,8 @@ def solve(
     Parameters
     ----------
     transition
-        Rows ``(..., S, A, S)``, a sparse matrix ``(S * A, S)``, or a kernel. Mass missing from a row ends the episode.
+        Rows ``(..., S, A, S)``, a sparse matrix ``(S * A, S)``, or a kernel. Mass missing from a row ends the episode;
+        plain numbers whose rows lack between 1e-9 and 1e-6 are refused, as that may be rounding: wrap them in `Rows`.
     reward
         ``(..., S, A)``.
     discount

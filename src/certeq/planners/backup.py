@@ -85,7 +85,12 @@ def value_policy(
     rows = policy_rows(model, policy)
     system = np.eye(rows.shape[-1]) - discount[..., None, None] * rows
     gain = np.broadcast_to(gain, system.shape[:-1])
-    return np.asarray(np.linalg.solve(system, gain[..., None])[..., 0])
+    try:
+        return np.asarray(np.linalg.solve(system, gain[..., None])[..., 0])
+    except np.linalg.LinAlgError:
+        raise InputError(
+            "Episodes can last too long here for numbers of sixteen digits: use a lower discount."
+        ) from None
 
 
 def value_stochastic(model: Kernel, reward: Floats, discount: Floats, probabilities: Floats) -> Floats:

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certeq.base.arrays import Floats
 from certeq.base.errors import InputError
 from certeq.model.kernel import MASS_TOLERANCE, check_rows
-from certeq.planners.policy_iteration import policy_iteration
-from certeq.planners.problem import How, Problem
-from certeq.planners.progress import Watch
+from certeq.planners.certify import check_telling
+from certeq.planners.problem import Problem
 
 
 def check_problem(problem: Problem, trusted: bool) -> None:
@@ -26,12 +24,13 @@ def check_ends(
     names: Sequence[str] | None = None,
     remedy: str = "Mark where episodes end (a row that sums to less than 1)",
 ) -> None:
-    """Raise, naming states, if some policy could go on forever while the discount is 1.
+    """Raise, naming states, if some policy could go on forever while the discount is 1, or all but 1.
 
     The states where that can happen are the largest set in which each state has an allowed action that surely stays in
     the set: start from all states and drop those that cannot.
     """
     model, _, discount, allowed = problem
+    check_telling(problem)
     if not (discount == 1).any():
         return
     batch, S = problem.batch, problem.n_states
@@ -53,19 +52,3 @@ def check_ends(
             f"With discount 1 every policy must be sure to end, but one can stay forever among the states {shown}. "
             f"{remedy}, or use a discount below 1."
         )
-
-
-def longest(problem: Problem) -> Floats:
-    """Most discounted steps that can lie ahead under any policy, ``(...)``: 1 / (1 - γ·mass) where that says anything.
-
-    With discount 1 it is found by planning for length: reward 1 for each step.
-    """
-    model, _, discount, allowed = problem
-    mass = np.where(allowed, model.mass(), 0).max(axis=(-2, -1))
-    with np.errstate(divide="ignore"):
-        steps = np.asarray(1 / np.maximum(1 - discount * np.minimum(mass, 1), 0))
-    if np.isfinite(steps).all():
-        return steps
-    how = How(0.0, 1000, Watch(), None)
-    counted = policy_iteration(problem._replace(reward=np.ones(problem.reward.shape)), how)
-    return np.asarray(np.where(np.isfinite(steps), steps, counted.values.max(axis=-1)))

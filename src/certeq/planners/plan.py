@@ -9,12 +9,11 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.base.display import notebook, several
-from certeq.model.kernel import terms
+from certeq.base.errors import InputError
 from certeq.planners.backup import backup, best_supported, tied
-from certeq.planners.episodic import longest
-from certeq.planners.problem import Problem, Solution
+from certeq.planners.certify import TINY, certified, slip
+from certeq.planners.problem import SMALLER, Problem, Solution
 
-UNIT, TINY = float(np.finfo(np.float64).eps), 5e-324  # of rounding: relative, and where numbers end
 PRECISE = 1e-5  # of the largest value: what a bound may be without a word
 
 
@@ -40,32 +39,22 @@ class Plan:
     @classmethod
     def of(cls, solution: Solution, method: str, problem: Problem) -> Plan:
         """Make a plan of what an algorithm found."""
-        return cls(*solution[:-1], method, problem, solution.interrupted)
+        if not np.isfinite(solution.values).all():
+            raise InputError("Rewards add up to more than numbers can hold here. " + SMALLER)
+        made = cls(*solution[:-1], method, problem, solution.interrupted)
+        if (problem.discount == 1).any():
+            _ = made.bound  # which refuses episodes that are too long for numbers
+        return made
 
     @cached_property
     def rounding(self) -> Floats:
-        """What arithmetic may hide of a residual, ``(...)``: some units in the last place for each term of a sum.
-
-        Next to a discount of one this is all there is to know: with
-        1 - 1e-9, values of which every digit is right by their residual may be off in the eighth.
-        """
-        size = np.abs(self.problem.reward).max(axis=(-2, -1)) + np.abs(self.values).max(axis=-1, initial=0)
-        return np.asarray(self._terms * (UNIT * size + TINY))
-
-    @cached_property
-    def _terms(self) -> int:
-        return 16 + terms(self.problem.model)
-
-    @cached_property
-    def _ahead(self) -> Floats:
-        """Most discounted steps that can lie ahead, ``(...)``, rounding in their own sum included."""
-        steps = longest(self.problem)
-        return np.asarray(steps * (1 + self._terms * UNIT * steps))
+        """What arithmetic may hide of a residual, ``(...)``; see `certeq.planners.certify.slip`."""
+        return slip(self.problem, self.values)
 
     @cached_property
     def bound(self) -> Floats:
         """Certified distance to the optimal values of the model, ``(...)``: residual times the longest way ahead."""
-        return np.asarray((self.residual + self.rounding) * self._ahead)
+        return certified(self.problem, self.residual + self.rounding, np.abs(self.values).max(axis=-1, initial=0), 1)
 
     @cached_property
     def loss_bound(self) -> Floats:
@@ -79,7 +68,7 @@ class Plan:
         if (self.policy < 0).any():
             worth = np.where(self.policy < 0, np.where(np.isneginf(q), np.inf, q).min(axis=-1), worth)
         above, below = (q.max(axis=-1) - self.values).max(axis=-1), (self.values - worth).max(axis=-1)
-        return np.asarray((np.maximum(above, 0) + np.maximum(below, 0) + 2 * self.rounding) * self._ahead)
+        return certified(self.problem, np.maximum(above, 0) + np.maximum(below, 0) + 2 * self.rounding, 0.0, 2)
 
     @property
     def precise(self) -> bool:

@@ -8,10 +8,12 @@ import numpy as np
 
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, together, within
 from certeq.base.errors import InputError
-from certeq.model.kernel import Kernel, Rows, is_sparse, kernel
+from certeq.model.kernel import Kernel, Rows, check_meant, is_sparse, kernel
 from certeq.planners.progress import Watch
 
 LARGEST = 1e305  # of values, with room for sums of them
+LOOKED_AT = 1 << 22  # numbers of a batch, about: rows that have lost precision have lost it everywhere
+SMALLER = "Divide all rewards by a constant; that changes no advice."
 
 
 class Problem(NamedTuple):
@@ -78,6 +80,10 @@ def read_problem(
         except (TypeError, ValueError):
             raise InputError(f"Transitions must be an array of numbers; got one of {transition.dtype}.") from None
         Rows(np.empty((0, *array.shape[-3:])) if array.ndim >= 3 else array)  # the shape alone
+        some = (
+            array[:: 1 + array.size // LOOKED_AT] if array.ndim > 3 else array
+        )  # precision that is lost is lost in all
+        check_meant(some @ np.ones(array.shape[-1]))
         model = Rows.trusted(array)
     S = model.shape[-1]
     rewards = floats("reward", reward)
@@ -111,7 +117,7 @@ def _check_range(reward: Floats, discount: Floats) -> None:
     if largest > LARGEST * (1 - near):
         raise InputError(
             f"Rewards of {largest:.3g} with a discount of {near:.15g} can make values beyond what numbers can hold. "
-            "Divide all rewards by a constant; that changes no advice."
+            + SMALLER
         )
 
 

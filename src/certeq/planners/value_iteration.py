@@ -12,10 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
-from certeq.model.kernel import MASS_TOLERANCE, is_sparse, terms
+from certeq.model.kernel import MASS_TOLERANCE, is_sparse
 from certeq.planners.backup import backup, chosen, greedy, policy_operator, policy_rows
-from certeq.planners.episodic import longest
-from certeq.planners.plan import UNIT
+from certeq.planners.certify import UNIT, added, longest
 from certeq.planners.problem import How, Problem, Solution
 
 PATIENCE = 100  # sweeps, and one for each state, after which an error that does not fall is rounding and stays
@@ -41,7 +40,7 @@ def _sweep(problem: Problem, how: How, partial: int) -> Solution:
     never_ends = (mass >= 1 - MASS_TOLERANCE).all(axis=(-2, -1)) & (discount < 1)  # (...)
     factor = np.where(discount < 1, discount / np.where(discount < 1, 1 - discount, 1), 0.0)
     horizon = longest(problem)
-    earned, unit = np.abs(reward).max(axis=(-2, -1), initial=0), (16 + terms(model)) * UNIT
+    earned, unit = np.abs(reward).max(axis=(-2, -1), initial=0), added(problem) * UNIT
     values = np.zeros((*batch, S))
     final, certified = values.copy(), np.full(batch, np.inf)
     iterations = np.zeros(batch, dtype=np.int64)

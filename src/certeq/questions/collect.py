@@ -238,7 +238,7 @@ def _candidates(
         optima.append(plan.policy)
         ideal += float((plan.values @ start).sum()) / D
         reward += gain.sum(axis=0) / D
-    mean = solve(models.predicted[..., :S], reward, discount, allowed=allowed).policy
+    mean = solve(Rows.trusted(models.predicted[..., :S]), reward, discount, allowed=allowed).policy
     often, count = np.unique(np.concatenate(optima), axis=0, return_counts=True)
     often = often[np.argsort(-count, kind="stable")]
     named = np.stack([mean, np.where(advice >= 0, advice, mean)])

@@ -11,7 +11,8 @@ from certeq.base.errors import InputError
 from certeq.model.kernel import Kernel, Rows
 from certeq.planners import compiled, solve, sparse
 from certeq.planners.backup import check_policy, value_policy, value_stochastic
-from certeq.planners.episodic import check_problem, longest
+from certeq.planners.certify import UNIT, certified, slip
+from certeq.planners.episodic import check_problem
 from certeq.planners.problem import Problem, check_single, read_problem
 
 
@@ -44,17 +45,22 @@ def value_bound(
     """Certified distance, ``(...)``, of some values from those of a policy, wherever they came from.
 
     One more step under the policy changes no value by more than a residual, and steps ahead count as in `Plan.bound`.
+    It holds in exact arithmetic, rounding included; probabilities of actions stand for themselves divided by their sum.
 
     >>> from certeq.questions.exact import value_bound
-    >>> value_bound([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]], 0.5, [1, 0], [1.0, 2.25])
-    array(0.25)
+    >>> bound = value_bound([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]], 0.5, [1, 0], [1.0, 2.25])
+    >>> float(bound).__round__(12)
+    0.25
     """
     problem, trusted = read_problem(transition, reward, discount, None)
     check_problem(problem, trusted)
     guess = floats("values", values)
+    probabilities = _probabilities(np.asarray(policy), problem.n_states, problem.n_actions)
     q = problem.reward + problem.discount[..., None, None] * problem.model.expect(guess)
-    worth = (_probabilities(np.asarray(policy), problem.n_states, problem.n_actions) * q).sum(axis=-1)
-    return np.asarray(np.abs(worth - guess).max(axis=-1) * longest(problem))
+    residual = np.abs((probabilities * q).sum(axis=-1) - guess).max(axis=-1)
+    off = np.abs(probabilities.sum(axis=-1) - 1).max(axis=-1) + problem.n_actions * UNIT
+    hidden = slip(problem, guess) + off * np.abs(q).max(axis=(-2, -1))
+    return certified(problem, residual + hidden, np.abs(guess).max(axis=-1), 1)
 
 
 def loss(
@@ -138,14 +144,15 @@ def _follow(problem: Problem, probabilities: Floats) -> Problem:
 
 
 def check_stochastic(policy: Any, S: int, A: int) -> Floats:
-    """Read a stochastic policy ``(..., S, A)``."""
+    """Read a stochastic policy ``(..., S, A)``; sums that are off by rounding are set right."""
     probabilities = within("policy", policy, 0, 1)
     if probabilities.shape[-2:] != (S, A):
         raise InputError(
             f"A policy is ({S},) whole action numbers or ({S}, {A}) probabilities; got shape {probabilities.shape}."
         )
-    off = np.abs(probabilities.sum(axis=-1) - 1) > 1e-9
+    total = probabilities.sum(axis=-1)
+    off = np.abs(total - 1) > 1e-9
     if off.any():
         place = np.argwhere(off)[0]
-        raise InputError(f"State {place[-1]}: the policy's probabilities sum to {probabilities[tuple(place)].sum():g}.")
-    return probabilities
+        raise InputError(f"State {place[-1]}: the policy's probabilities sum to {total[tuple(place)]:g}.")
+    return np.asarray(probabilities / total[..., None])

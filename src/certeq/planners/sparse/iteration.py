@@ -18,9 +18,8 @@ import numpy as np
 
 from certeq.base.arrays import Floats
 from certeq.base.threads import Crew
-from certeq.model.kernel import terms
 from certeq.planners.backup import ROUNDING, TIE
-from certeq.planners.plan import UNIT
+from certeq.planners.certify import UNIT, added, excess
 from certeq.planners.problem import How, Problem, Solution
 from certeq.planners.sparse.passes import Passes, Seen
 
@@ -93,8 +92,8 @@ def _certify(seen: Seen, values: Floats, gap: float, uneven: float, iteration: i
 
 def _hidden(known: Certified, final: Floats, problem: Problem) -> float:
     """What rounding hides of the residual where a large constant was taken off: values were larger when backed up."""
-    excess = float(np.abs(known.values).max() - np.abs(final).max())
-    return (16 + terms(problem.model)) * UNIT * max(excess, 0.0)
+    larger = max(float(np.abs(known.values).max() - np.abs(final).max()), 0.0)
+    return (added(problem) * UNIT + float(excess(problem))) * larger
 
 
 def _tie(known: Certified) -> float:

@@ -121,7 +121,7 @@ def _masses(problem: Problem) -> tuple[float, float]:
     mass = problem.model.mass()
     if not problem.allowed.all():
         mass = np.broadcast_to(mass, problem.allowed.shape)[problem.allowed]
-    return float(mass.min()), min(float(mass.max()), 1.0)
+    return min(float(mass.min()), 1.0), min(float(mass.max()), 1.0)
 
 
 def decompose(model: Kernel) -> tuple[SparseRows, list[Weighted]]:
