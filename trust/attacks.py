@@ -25,6 +25,13 @@ def files(folder: Path) -> Iterator[Row]:
         yield Row(f"files: {kind}", sum(found.values()), words(found), failures)
 
 
+def at_the_ends(folder: Path) -> Iterator[Row]:
+    """Numbers at the ends of what numbers can be: results are finite, in files and in words, or there are none."""
+    found, failures = formats.campaign("extremes", 0, scaled(1_000))
+    what = "rewards, states and discounts of any size, by `learn`, `audit` and `compare`"
+    yield Row(what, sum(found.values()), words(found), failures)
+
+
 def kept_apart(folder: Path) -> Iterator[Row]:
     """Columns of any type in any container: two values that differ stay two, or the column is refused."""
     found, failures = distinct.campaign(np.random.default_rng(11), scaled(20_000))
@@ -40,6 +47,7 @@ def stops(folder: Path) -> Iterator[Row]:
 ATTACKS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "planted": planted,
     "files": files,
+    "extremes": at_the_ends,
     "distinct": kept_apart,
     "stops": stops,
 }

@@ -217,9 +217,12 @@ def test_one_row_is_enough():
     assert found.summary.rows == 1
 
 
-def test_rewards_too_large_to_add_up_are_refused_not_overflown():
-    with pytest.raises(InputError, match="reward"):
-        learn(made_of([(0, 0, 1e308, 1), (1, 0, 1e308, 0)]))
+@pytest.mark.parametrize(("size", "remedy"), [(1e308, "Divide"), (1.01e50, "Divide"), (9.9e-51, "Multiply")])
+def test_rewards_too_large_or_too_small_for_their_squares_are_refused_known_or_not(size, remedy):
+    rows = [(0, 0, size, 1), (1, 0, -size, 0)]
+    for reward in (None, np.full((2, 2), size)):
+        with pytest.raises(InputError, match=f"too (large|small) to compute with. {remedy} all of them by a constant"):
+            learn(made_of(rows if reward is None else [(0, 0, 1.0, 1), (1, 0, 0.0, 0)]), reward=reward)
 
 
 # ---- the summary ----

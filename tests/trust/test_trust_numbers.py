@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import certeq
 from certeq import Counts, InputError, solve, solve_finite
+from certeq.base import display, texts
 from certeq.regularizers import DEFAULT
+from certeq.report import html
 from strategies import SEEDS
 from trust import exact
 
@@ -148,6 +150,22 @@ def test_rewards_that_would_add_up_beyond_all_numbers_are_refused(engine, scale)
         solve(rows, np.full((2, 2), scale), 0.99, engine=engine, method="policy_iteration")
     found = solve(rows, np.full((2, 2), 1e300), 0.99, engine=engine, method="policy_iteration")
     np.testing.assert_allclose(found.values, 1e302)
+
+
+@pytest.mark.parametrize(("discount", "horizon"), [(1.0, 3), (1.0, 100_000), (0.9, 1)])
+def test_a_finite_horizon_whose_sums_would_overflow_is_refused_and_one_below_that_is_finite(discount, horizon):
+    rows, most = np.ones((1, 1, 1)), 1e305 / horizon
+    assert np.isfinite(solve_finite(rows, [[0.05 * most]], discount, horizon).values).all()
+    with pytest.raises(InputError, match=r"beyond what numbers can hold\. Divide all rewards"):
+        solve_finite(rows, [[1.7e308]], discount, horizon)
+
+
+def test_no_number_that_is_none_leaves_by_any_door():
+    for value in (np.nan, np.inf, -np.inf, np.float64("nan")):
+        table, file = (lambda x: texts.csv_text(["value"], [[x]])), (lambda x: texts.json_text({"value": [x]}))
+        for leave in (table, file, display.number, display.percent, html.sound):
+            with pytest.raises(InputError, match="came out as infinite, or as none at all, so nothing was written"):
+                leave(value)
 
 
 @given(SEEDS, st.sampled_from(exact.SHAPES), st.sampled_from(exact.SCALES[1:-1]), st.integers(1, 6))

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-KINDS = ("table", "counting", "policy", "counts", "array", "Minari", "name")
+KINDS = ("table", "counting", "policy", "counts", "array", "Minari", "name", "extremes")
 
 
 def campaign(kind: str, first: int, times: int) -> tuple[Counter[str], list[str]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trust.formats import extremes
 from trust.formats.values import TEXTS, column
 
 ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done")
@@ -389,11 +390,6 @@ def _name(rng: np.random.Generator, folder: Path) -> Path:
 
 
 MAKERS: dict[str, Callable[[np.random.Generator, Path], Path]] = {
-    "table": _table,
-    "counting": _counting,
-    "policy": _policy,
-    "counts": _counts,
-    "array": _array,
-    "Minari": _minari,
-    "name": _name,
+    **{"table": _table, "counting": _counting, "policy": _policy, "counts": _counts, "array": _array},
+    **{"Minari": _minari, "name": _name, "extremes": extremes.made},
 }

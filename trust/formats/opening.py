@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from trust.formats import extremes
 from trust.formats.making import made
 from trust.launch import limit
 
@@ -24,6 +25,8 @@ OPTIONS = ("--no-report", "--draws", "2", "--force", "--out", "out")
 def verb(kind: str, path: Path) -> tuple[Any, ...]:
     """What somebody would do with such a file."""
     name = str(path)
+    if kind == "extremes":
+        return tuple(json.loads(path.read_text()))
     if kind == "counting":
         return "count", name, "--out", "counts.npz", "--force"
     if kind == "policy":
@@ -33,21 +36,21 @@ def verb(kind: str, path: Path) -> tuple[Any, ...]:
     return "learn", name, *OPTIONS
 
 
-def attempt(words: tuple[Any, ...]) -> tuple[str, str]:
-    """Run a command in this process: accepted, refused in words, or failed and how."""
+def attempt(words: tuple[Any, ...], heard: io.StringIO | None = None) -> tuple[str, str]:
+    """Run a command in this process: accepted, refused in words, or failed and how; ``heard`` is all that it says."""
     from certeq.cli import main
 
     sys.argv = ["certeq", *map(str, words)]
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
-    code = 0
+    code, out = 0, heard or io.StringIO()
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(out), warnings.catch_warnings():
             warnings.simplefilter("error")
             main()
     except SystemExit as leaving:
         code = int(leaving.code or 0)
     except BaseException:
-        return "failed", traceback.format_exc()[-1500:]
+        return "failed", traceback.format_exc()[-3000:]
     said.flush()
     text = said.buffer.getvalue().decode()  # type: ignore[attr-defined]
     if code == 0 and "Traceback" not in text:
@@ -67,7 +70,10 @@ def main(kind: str, first: int, last: int) -> None:
             os.chdir(place)
             Path("rows.csv").write_text(ROWS)
             path = made(kind, number, Path(place))
-            what, told = attempt(verb(kind, path))
+            heard = io.StringIO()
+            what, told = attempt(verb(kind, path), heard)
+            if what == "accepted" and kind == "extremes" and (wrong := extremes.unsound(Path(place), heard.getvalue())):
+                what, told = "failed", wrong
             os.chdir("/")
         print(json.dumps([number, what, told]), file=answers, flush=True)
 

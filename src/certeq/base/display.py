@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from math import isfinite
 from typing import Any
 
+from certeq.base.errors import no_number
+
 MOST = 10  # lines of a table in a notebook
+LONG = 1e15  # numbers from here on are told by their digits that count
 LONGEST = 120  # characters of a label in a notebook
 
 
@@ -26,6 +30,10 @@ def number(value: Any, digits: int = 3) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     size = abs(float(value))
+    if not isfinite(size):
+        raise no_number("A sentence of the report")
+    if size >= LONG:
+        return f"{value:.{digits}g}".replace("-", "−")
     if size >= 10**digits:
         return f"{value:,.0f}".replace("-", "−")
     return f"{value:.{digits}g}".replace("-", "−") if size >= 1e-4 or size == 0 else f"{value:.1e}".replace("-", "−")
@@ -33,6 +41,8 @@ def number(value: Any, digits: int = 3) -> str:
 
 def percent(value: float, draws: int = 0) -> str:
     """A share for people; never 0 or 100 unless it is, and never where it is a share of draws."""
+    if not isfinite(value):
+        raise no_number("A share in the report")
     if draws and value in (0, 1):
         return f">{100 - 100 / draws:g} %" if value else f"<{100 / draws:g} %"
     if 0 < value < 0.005:
@@ -72,7 +82,7 @@ def notebook(title: str, header: Sequence[object], rows: Iterable[Sequence[objec
 
 
 def _cell(cell: object) -> str:
-    if cell is None:
+    if cell is None or (isinstance(cell, float) and not isfinite(cell)):
         return "–"
     return number(cell) if isinstance(cell, int | float) else shorten(cell, LONGEST)
 

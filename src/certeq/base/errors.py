@@ -25,6 +25,14 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
+def no_number(where: str) -> InputError:
+    """What to say when something that is no number was about to be told or written: nothing is, then."""
+    return InputError(
+        f"{where}: a number came out as infinite, or as none at all, so nothing was written. Values too large, too "
+        "small or too far apart to compute with do that: look at the rewards, and at a discount that is almost 1."
+    )
+
+
 def unknown(kind: str, name: object, names: Iterable[str]) -> InputError:
     """Build the error for a name that is in no catalogue, with the nearest name and the whole list."""
     known = sorted(names)

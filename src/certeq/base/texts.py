@@ -1,4 +1,7 @@
-"""Texts of files: tables as CSV that a spreadsheet can open without harm, and JSON that any program can read."""
+"""Texts of files: tables as CSV that a spreadsheet can open without harm, and JSON that any program can read.
+
+With `certeq.base.display` and `certeq.report.html`, the door of everything written: no NaN and no infinity leaves.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from certeq.base.arrays import ArrayLike
+from certeq.base.errors import no_number
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
 
@@ -20,7 +24,10 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def json_text(value: Any) -> str:
     """Write JSON that people can read; numbers that JSON does not have are an error."""
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    except ValueError:
+        raise no_number("A file of results") from None
 
 
 def finite(values: ArrayLike) -> Any:
@@ -31,6 +38,8 @@ def finite(values: ArrayLike) -> Any:
 
 
 def _cell(cell: Any) -> str:
+    if isinstance(cell, float | np.floating) and not np.isfinite(cell):
+        raise no_number("A table of results")
     text = "" if cell is None else str(cell)
     if isinstance(cell, str) and text.startswith(FORMULA_STARTS) and not _is_number(text):
         text = f"'{text}"

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers, within
+from certeq.base.arrays import Floats, Integers, floats
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
 
-LARGEST = 1e300  # rewards beyond this would overflow when they add up
+LEAST, LARGEST = 1e-50, 1e50  # of the largest reward: squares of what is beyond, and squares of these, are no numbers
 PARTS = ("number", "earned", "spread", "arrivals", "arrived")  # that have leading axes
 WENT_ON, ENDED = 0, 1  # places on the axis of kinds
 
@@ -103,8 +103,10 @@ def add_up(batch: Batch, times: Integers | None = None) -> Sums:
     S, A = batch.n_states, batch.n_actions
     kind = batch.ended.astype(np.int64)
     place = (kind * S + batch.state) * A + batch.action
-    reward = within("reward", batch.reward, -LARGEST, LARGEST)
-    size = float(np.abs(reward).max(initial=0)) or 1.0
+    reward = floats("reward", batch.reward)
+    largest = float(np.abs(reward).max(initial=0))
+    check_size(largest)
+    size = largest or 1.0
     units = reward / size
     often = np.ones(len(batch), dtype=np.int64) if times is None else times
     number, earned = _sums(place, units, often, 2 * S * A)
@@ -113,6 +115,17 @@ def add_up(batch: Batch, times: Integers | None = None) -> Sums:
     spread = np.bincount(kind, often * distance, minlength=2).astype(np.float64)
     pairs = (2, S, A)
     return Sums(size, number.reshape(pairs), earned.reshape(pairs), spread, arrivals, arrived, span_of(reward, kind))
+
+
+def check_size(largest: float) -> None:
+    """Raise if the largest reward, up to its sign, is too large or too small to compute with."""
+    if largest and not LEAST <= largest <= LARGEST:
+        remedy = "Divide" if largest > LARGEST else "Multiply"
+        raise InputError(
+            f"Rewards of up to {largest:.3g} are too {'large' if largest > LARGEST else 'small'} to compute with. "
+            f"{remedy} all of them by a constant, so that the largest is between {LEAST:g} and {LARGEST:g}: that "
+            "changes no advice."
+        )
 
 
 def span_of(reward: Floats, kind: Integers) -> Floats:

@@ -19,7 +19,7 @@ from certeq.data.batch import Batch
 from certeq.data.counting.tallied import Tallied
 from certeq.data.counts import Counts, as_counts, tally
 from certeq.data.recipes import Recipe
-from certeq.data.sums import Sums, add_up
+from certeq.data.sums import Sums, add_up, check_size
 from certeq.learning.equivalence import Model, estimate, solve_model
 from certeq.learning.rules import Rules
 from certeq.model.rewards import Rewards, arrival_means, means, outcome_means
@@ -64,6 +64,9 @@ class Data:
             if known.shape[-2:] != (S, A):
                 raise InputError(f"Known rewards need the shape {(S, A)}; got {known.shape}.")
             object.__setattr__(self, "reward", known)
+        told = self.reward.span if isinstance(self.reward, Sums) else self.reward
+        if told is not None:
+            check_size(float(np.abs(told).max(initial=0, where=np.isfinite(told))))
 
     @classmethod
     def of(cls, source: Batch | Tallied | Counts | ArrayLike, reward: ArrayLike | None = None, **more: Any) -> Data:

@@ -94,7 +94,7 @@ def read_problem(
         raise InputError(f"Transitions of shape {model.shape} need rewards of shape {expected}; got {rewards.shape}.")
     rewards = np.broadcast_to(rewards, (*rewards.shape[:-2], S, A))
     problem = Problem(model, rewards, within("discount", discount, 0, 1), read_allowed(allowed, S, A))
-    _check_range(rewards, problem.discount)
+    check_range(rewards, problem.discount)
     together(
         transition=model.batch,
         reward=rewards.shape[:-2],
@@ -110,15 +110,12 @@ def check_single(problem: Problem) -> None:
         raise InputError(f"A sparse model takes one reward and one discount at a time; got a batch {problem.batch}.")
 
 
-def _check_range(reward: Floats, discount: Floats) -> None:
+def check_range(reward: Floats, discount: Floats) -> None:
     """Refuse rewards that would add up to more than a float can hold."""
     largest = max(float(reward.max(initial=0)), -float(reward.min(initial=0)))
     near = float(discount[discount < 1].max(initial=0))
     if largest > LARGEST * (1 - near):
-        raise InputError(
-            f"Rewards of {largest:.3g} with a discount of {near:.15g} can make values beyond what numbers can hold. "
-            + SMALLER
-        )
+        raise InputError(f"Rewards of {largest:.3g} can add up to values beyond what numbers can hold. {SMALLER}")
 
 
 def read_allowed(allowed: ArrayLike | None, S: int, A: int) -> Booleans:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
+
+from certeq.base.errors import no_number
 
 Filters = Mapping[str, Callable[..., Any]]
 
@@ -16,7 +19,7 @@ def write(template: str, *, style: str, script: str | None = None, filters: Filt
     from markupsafe import Markup
 
     loader = PackageLoader("certeq.report")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=sound)
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters |= filters or {}
     ours = {
@@ -26,6 +29,13 @@ def write(template: str, *, style: str, script: str | None = None, filters: Filt
     }
     trusted = {kind: Markup(text) for kind, text in ours.items()}  # what is not ours stays escaped
     return environment.get_template(template).render(**told, **trusted, policy=content_policy(**ours))
+
+
+def sound(value: Any) -> Any:
+    """Let everything out onto the page but numbers that are none."""
+    if isinstance(value, float) and not isfinite(value):
+        raise no_number("The report")
+    return value
 
 
 def content_policy(**ours: str) -> str:

@@ -311,6 +311,9 @@ def _checked_sums(sums: Sums) -> Sums:
     finite = all(np.isfinite(part).all() for part in (sums.size, sums.earned, sums.spread, sums.arrived))
     if sums.size <= 0 or (sums.spread < 0).any() or not finite:
         raise ValueError("sums of rewards must be finite numbers")
+    most = 4 * sums.number.sum()  # in units that no reward exceeds
+    if (np.abs(sums.earned) > 2 * sums.number).any() or max(sums.spread.max(), np.abs(sums.arrived).max()) > most:
+        raise ValueError("so few rows cannot have earned so much")
     return sums
 
 
