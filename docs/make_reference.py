@@ -19,7 +19,7 @@ from certeq.cli import app
 from certeq.experiments.figures import FIGURES, STUDIES, figure
 from certeq.model import unvisited
 from certeq.regularizers import DEFAULT
-from certeq.report.exports import rules
+from certeq.report.exports import written
 from certeq.worlds import ENVIRONMENTS
 
 HERE = Path(__file__).parent / "reference"
@@ -29,7 +29,7 @@ PRESET = {"planning_discount", "strength", "magnitude"}  # a global method needs
 
 def made() -> dict[Path, str]:
     """Both pages, and the schema of exported rules."""
-    schema = json.dumps(rules.schema(), indent=2) + "\n"
+    schema = json.dumps(written.schema(), indent=2) + "\n"
     return {HERE / "cli.md": _cli(), HERE / "catalogues.md": _catalogues(), HERE / "certeq-rules.schema.json": schema}
 
 

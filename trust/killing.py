@@ -70,6 +70,11 @@ JOBS = (
         ("audit", "rows.csv", "--planning-discount", "0.5", "--draws", "20", "--out", "out", "--force"),
     ),
     Job(
+        "export",
+        ("export", "policy.json", "--to", "sql", "--out", "out/policy.sql"),
+        ("export", "policy.json", "--to", "sql", "--table", "visits", "--out", "out/policy.sql", "--force"),
+    ),
+    Job(
         "compare",
         ("compare", "rows.csv", "--draws", "20", "--folds", "3", "--out", "out"),
         ("compare", "rows.csv", "--draws", "20", "--folds", "2", "--out", "out", "--force"),

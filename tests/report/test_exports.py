@@ -17,7 +17,7 @@ from certeq import InputError, Policy, export
 from certeq.data.recipes import Recipe
 from certeq.data.recipes.axes import Bins, Clusters, Labels, OrMissing
 from certeq.data.recipes.columns import text_numbers
-from certeq.report.exports import advising, rules, sql
+from certeq.report.exports import advising, sql, written
 
 HOSTILE = (
     "'; DROP TABLE rows; --",
@@ -256,7 +256,7 @@ def test_the_python_file_runs_alone(tmp_path):
 
 def test_the_json_fits_its_schema_and_the_schema_refuses_what_does_not():
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-    check = jsonschema.Draft202012Validator(rules.schema())
+    check = jsonschema.Draft202012Validator(written.schema())
     for found in (
         policy(ranges={"pressure": [0, 1]}),
         policy(horizon=2),

@@ -179,4 +179,4 @@ def test_a_column_of_words_is_no_reward_whatever_it_is_called(logged):
     assert done.exit_code == 2
     said = flat(done)
     assert "The reward 'outcome' holds no number" in said
-    assert "Name the column of the reward with reward= (--reward)" in said
+    assert "Name the right column with reward= (--reward)" in said

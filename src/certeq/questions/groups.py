@@ -33,7 +33,7 @@ FEWEST = 10  # episodes, or rows without any, below which nothing about a group 
 Z = 1.6448536269514722  # of the normal distribution, for 90 % in the middle
 
 
-class Group(NamedTuple):
+class OneGroup(NamedTuple):
     """What is known of one group; None where nobody asked, or nothing can be told."""
 
     name: str
@@ -58,10 +58,10 @@ class Groups:
     """All groups, the one with most rows first: the others are compared with it."""
 
     by: str  # the column
-    groups: tuple[Group, ...]
+    groups: tuple[OneGroup, ...]
     draws: int  # models for each; 0 where values were not asked for
 
-    def __getitem__(self, name: str) -> Group:
+    def __getitem__(self, name: str) -> OneGroup:
         """A group by its name."""
         return next(group for group in self.groups if group.name == name)
 
@@ -89,7 +89,7 @@ class Groups:
             found.append(f"No group clearly gains more or less by the advice than {quoted(first.name)} does.")
         return found
 
-    def _line(self, group: Group) -> str:
+    def _line(self, group: OneGroup) -> str:
         of = "" if group.episodes is None else f" in {several(group.episodes, 'episode')}"
         said = f"{quoted(group.name)}: {several(group.rows, 'decision')}{of}"
         if group.agreement is not None:
@@ -178,7 +178,7 @@ def _advised(learned: Learned, batch: Batch) -> Integers:
     return np.where(late, -1, actions[np.where(late, 0, batch.time), batch.state])
 
 
-def _counted(batch: Batch, mine: Booleans, advised: Integers, name: str) -> Group:
+def _counted(batch: Batch, mine: Booleans, advised: Integers, name: str) -> OneGroup:
     """What counting tells of a group."""
     state, action, advice = batch.state[mine], batch.action[mine], advised[mine]
     S, A = batch.n_states, batch.n_actions
@@ -188,7 +188,7 @@ def _counted(batch: Batch, mine: Booleans, advised: Integers, name: str) -> Grou
     episode = None if batch.episode is None else batch.episode[mine]
     unit = np.arange(len(state)) if episode is None else np.unique(episode, return_inverse=True)[1]
     agreement = _agreement((action == advice)[there], unit[there]) if there.any() else None
-    return Group(name, len(state), None if episode is None else int(unit.max()) + 1, supported, agreement)
+    return OneGroup(name, len(state), None if episode is None else int(unit.max()) + 1, supported, agreement)
 
 
 def _agreement(same: Booleans, unit: Integers) -> tuple[float, float, float]:
@@ -232,7 +232,7 @@ def _gain(gain: Floats, flattery: float) -> Difference:
     return Difference(*_interval(gain, flattery), better)
 
 
-def _compared(found: list[Group], gains: Floats | None) -> list[Group]:
+def _compared(found: list[OneGroup], gains: Floats | None) -> list[OneGroup]:
     """Each group beside the first one."""
     first, compared = found[0], [found[0]]
     for i, group in enumerate(found[1:], 1):

@@ -274,8 +274,8 @@ def finite_amounts(column: Column, role: str, name: str, used: Integers, rows: I
         row = int(first(~column.missing)[0])
         raise InputError(
             f"{'The reward' if role == 'reward' else 'Column'} {name!r} holds no number: {place(row, rows)} says "
-            f"{column.show(row)}. Name another column with {role}= (--{role})"
-            f"{', or of a cost with cost= (--cost)' * (role == 'reward')}."
+            f"{column.show(row)}. Name the right column with {role}= (--{role})"
+            f"{', or that of a cost with cost= (--cost)' * (role == 'reward')}."
         )
     if bad.any():
         row = int(used[first(bad)[0]])

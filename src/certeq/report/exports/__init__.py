@@ -7,12 +7,12 @@ from typing import Any
 
 from certeq.base.errors import InputError, nearest
 from certeq.learning.policy import Policy
-from certeq.report.exports import card, python, rules, sql
+from certeq.report.exports import card, python, sql, written
 
 TARGETS: Mapping[str, Callable[..., str]] = {  # name -> rules and what was said -> the text of a file
     "sql": sql.write,
     "python": python.write,
-    "json": rules.write,
+    "json": written.write,
     "html-card": card.write,
 }
 ENDINGS = {"sql": "sql", "python": "py", "json": "json", "html-card": "html"}
@@ -38,4 +38,4 @@ def export(policy: Policy, to: str, **said: Any) -> str:
     odd = next((name for name, value in said.items() if value is not None and name not in TAKES.get(to, ())), None)
     if odd is not None:
         raise InputError(f"An export to {to} takes no {odd}; that is for SQL.")
-    return TARGETS[to](rules.of(policy), **{name: value for name, value in said.items() if value is not None})
+    return TARGETS[to](written.of(policy), **{name: value for name, value in said.items() if value is not None})

@@ -9,12 +9,12 @@ import certeq
 from certeq.base.display import harmless, of_draws, several, shorten
 from certeq.base.errors import InputError
 from certeq.report import html
-from certeq.report.exports.rules import ByCenter, Rule, Rules
+from certeq.report.exports.written import ByCenter, Rule, Written
 
 MOST = 200  # lines that people can look up on paper
 
 
-def write(rules: Rules) -> str:
+def write(rules: Written) -> str:
     """The page."""
     for by in rules.codes:
         if isinstance(by, ByCenter):

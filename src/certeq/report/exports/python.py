@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.resources import files
 
 import certeq
-from certeq.report.exports.rules import Rules, plain
+from certeq.report.exports.written import Written, plain
 
 
-def write(rules: Rules) -> str:
+def write(rules: Written) -> str:
     """The text of a module with a function `advise`."""
     reader = files("certeq.report.exports").joinpath("advising.py").read_text(encoding="utf-8").split('"""', 2)[2]
     told = plain(rules)

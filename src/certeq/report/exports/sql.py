@@ -19,13 +19,13 @@ import certeq
 from certeq.base.display import shorten
 from certeq.base.errors import InputError
 from certeq.report.exports.advising import BLANKS, FLAGS
-from certeq.report.exports.rules import ByCell, ByCenter, ByLabel, Coding, Rule, Rules
+from certeq.report.exports.written import ByCell, ByCenter, ByLabel, Coding, Rule, Written
 
 EXACT = 1 << 53  # up to where floats tell whole numbers apart
 OURS = "certeq_"  # how the columns that are added begin
 
 
-def write(rules: Rules, *, table: str = "rows", step: str | None = None) -> str:
+def write(rules: Written, *, table: str = "rows", step: str | None = None) -> str:
     """The query; ``table`` holds the rows, and ``step`` is its column of decisions made before."""
     _check(rules, step)
     codes = [_code(by) for by in rules.codes if not isinstance(by, ByCenter)]
@@ -55,7 +55,7 @@ def _both(conditions: list[str]) -> str:
     return "\n  AND ".join(conditions)
 
 
-def _check(rules: Rules, step: str | None) -> None:
+def _check(rules: Written, step: str | None) -> None:
     """Raise where SQL cannot say what the policy says."""
     for by in rules.codes:
         if isinstance(by, ByCenter):

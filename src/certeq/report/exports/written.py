@@ -1,4 +1,4 @@
-"""Rules: a policy as other programs read it. How columns become cells, and what is advised in each of them."""
+"""Rules, written down: a policy as other programs read it, how columns become cells and what is advised in each."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Rule(Struct, kw_only=True):
     visits: int | None  # how often the action was tried
 
 
-class Rules(Struct, kw_only=True):
+class Written(Struct, kw_only=True):
     """A policy for other programs. A row whose combination of codes is not listed has no advice."""
 
     format: Literal["certeq-rules"] = "certeq-rules"
@@ -80,10 +80,10 @@ class Rules(Struct, kw_only=True):
     data: dict[str, Any]
 
 
-def of(policy: Policy) -> Rules:
+def of(policy: Policy) -> Written:
     """The rules of a policy, decision by decision and state by state."""
     cells, names = policy.recipe.cells.tolist(), policy.state_names
-    return Rules(
+    return Written(
         actions=list(policy.action_names),
         horizon=policy.horizon,
         codes=[_coding(axis) for axis in policy.recipe.axes],
@@ -117,17 +117,17 @@ def _coding(axis: Axis) -> Coding:
     return ByCenter(columns=list(inner.clusters), centers=centers, scale=list(inner.scale), missing=missing)
 
 
-def plain(rules: Rules) -> dict[str, Any]:
+def plain(rules: Written) -> dict[str, Any]:
     """The rules as plain values, as they stand in JSON."""
     told: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(rules))
     return told
 
 
-def write(rules: Rules) -> str:
+def write(rules: Written) -> str:
     """As JSON."""
     return msgspec.json.format(msgspec.json.encode(rules), indent=2).decode() + "\n"
 
 
 def schema() -> dict[str, Any]:
     """The JSON schema of `write`."""
-    return msgspec.json.schema(Rules)
+    return msgspec.json.schema(Written)
