@@ -57,9 +57,6 @@ def resumed(folder: Path) -> Iterator[Row]:
     with load.cluster(folder) as (address, _):
         tally = resuming.kill_counting(folder, rng, 3, "--scheduler", address, seconds=2 * seconds)
     yield Row("the same on a cluster", tally.kills, SAME + words(tally.found), tally.failures)
-    tally = resuming.kill_drawing(folder, rng, 6)
-    what = "`certeq.bootstrap(resume=...)` killed before a change on disk"
-    yield Row(what, tally.kills, SAME + words(tally.found), tally.failures)
     for name, command, workers, times in (
         ("`reproduce` killed while drawing", killing.FIGURE, 1, 3),
         ("`reproduce` killed while computing", killing.OTHER_FIGURE, 1, 3),
@@ -168,7 +165,6 @@ def same(folder: Path) -> Iterator[Row]:
     for what, ways in (
         ("`count` on threads and processes", sameness.ways_to_count(folder)),
         ("`count` in pieces of other sizes, without rewards", sameness.pieces_to_count(folder)),
-        ("`bootstrap` on other executors and in other blocks", sameness.ways_to_draw()),
     ):
         number, wrong = sameness.unlike(ways)
         yield Row(what, number, "same bytes", wrong)

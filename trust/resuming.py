@@ -1,8 +1,4 @@
-"""Kill what counts and what draws anew, again and again: it goes on from what was kept, and ends with the same bytes.
-
-``python -m trust.resuming KEPT OUT [CHANGE]`` is the process that draws: it bootstraps, keeping blocks in a folder,
-writes what it found, and (with a number) dies just before it changes that folder for the n-th time.
-"""
+"""Kill what counts, again and again: it goes on from what was kept, and ends with the same bytes."""
 
 from __future__ import annotations
 
@@ -10,8 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,10 +14,8 @@ import numpy as np
 
 from trust.faults import working
 from trust.killing import Tally
-from trust.launch import die_at
 from trust.running import Ended, certeq, end, interrupted, start
 
-ROOT = Path(__file__).parents[1]
 CHANGES = 80  # on disk, up to which one run may get; a share that is kept takes about ten
 
 
@@ -128,61 +120,3 @@ def lose_a_helper(folder: Path, address: str = "") -> str:
     again = certeq(*words(), cwd=folder)
     same = again.code == 0 and out.read_bytes() == right
     return "" if same else f"the same command did not go on: {again}"
-
-
-# ---- drawing anew ----
-
-
-def kill_drawing(folder: Path, rng: np.random.Generator, kills: int) -> Tally:
-    """Kill a bootstrap before changes of its folder, again and again as it goes on."""
-    out, kept, tally = folder / "drawn.npz", folder / "drawn", Tally()
-    for place in (out, folder / "alone.npz"):
-        place.unlink(missing_ok=True)
-    shutil.rmtree(kept, ignore_errors=True)
-    if draw(folder / "elsewhere", folder / "alone.npz"):
-        raise RuntimeError("nothing can be tried, since even an undisturbed bootstrap fails")
-    right = (folder / "alone.npz").read_bytes()
-    while tally.found["went on"] < kills:
-        code = draw(kept, out, int(rng.integers(1, CHANGES)))
-        if code == 0:
-            tally.found["ended before"] += 1
-            if out.read_bytes() != right:
-                tally.failures.append("a bootstrap that went on ended with other numbers")
-            out.unlink()
-            shutil.rmtree(kept)
-        else:
-            tally.found["went on"] += 1
-            tally.found["blocks at hand after a kill"] += len(list(kept.glob("kept-*.npz")))
-            if code != -signal.SIGKILL or out.exists():
-                tally.failures.append(f"a bootstrap ended with {code}")
-    if draw(kept, out) or out.read_bytes() != right:
-        tally.failures.append("the last bootstrap did not end as it should")
-    return tally
-
-
-def draw(kept: Path, out: Path, change: int | None = None) -> int:
-    """Bootstrap in a process of its own; its exit code."""
-    command = [sys.executable, "-m", "trust.resuming", str(kept), str(out), *([] if change is None else [str(change)])]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode
-
-
-def _draw(kept: Path, out: Path) -> None:
-    """Bootstrap the bundled trial in many blocks, and write all numbers."""
-    import io
-
-    from certeq import bootstrap, learn, read
-    from certeq.base.writing import write_files
-    from certeq.questions import bootstrap as room
-    from certeq.worlds import examples
-
-    learned = learn(read(examples.path()))
-    room.ROOM = 4 * learned.batch.n_states**2 * learned.batch.n_actions  # four replicates to a block
-    found, file = bootstrap(learned, 60, rng=3, resume=kept), io.BytesIO()
-    np.savez(file, policies=found.policies, values=found.values, claimed=found.claimed)
-    write_files({out: file.getvalue()})
-
-
-if __name__ == "__main__":
-    if len(sys.argv) > 3:
-        die_at(int(sys.argv[3]), str(Path(sys.argv[1]).resolve()))
-    _draw(Path(sys.argv[1]), Path(sys.argv[2]))

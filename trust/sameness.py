@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -82,33 +80,6 @@ def _counted(folder: Path, **told: Any) -> bytes:
     if not (folder / "few").exists():
         rows(folder / "few", files=2, n=15_000)
     return count(folder / "few", **told).to_bytes()
-
-
-def ways_to_draw(replicates: int = 40) -> Iterator[tuple[str, bytes]]:
-    """A bootstrap here, on threads, on processes, and in blocks of any size."""
-    from certeq import learn, read
-    from certeq.questions import bootstrap as room
-    from certeq.worlds import examples
-
-    learned = learn(read(examples.path()))
-    size = learned.batch.n_states**2 * learned.batch.n_actions
-
-    def drawn(pool: Any = None) -> bytes:
-        found = room.bootstrap(learned, replicates, rng=1, executor=pool)
-        return found.policies.tobytes() + found.values.tobytes()
-
-    usual = room.ROOM
-    try:
-        yield "here", drawn()
-        for together in (1, 3, 17):
-            room.ROOM = together * size
-            yield f"{together} at a time", drawn()
-        with ThreadPoolExecutor(5) as pool:
-            yield "on five threads", drawn(pool)
-        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-            yield "on two processes", drawn(pool)
-    finally:
-        room.ROOM = usual
 
 
 def unlike(ways: Iterator[tuple[str, bytes]]) -> tuple[int, list[str]]:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from certeq.planners import Plan, solve, solve_finite
     from certeq.planners.average import solve_average
     from certeq.questions.audit import audit
-    from certeq.questions.bootstrap import bootstrap
     from certeq.questions.collect import collect_next
     from certeq.questions.conventions import compare_conventions
     from certeq.questions.exact import evaluate, loss
@@ -52,7 +51,6 @@ _HOMES = {
     "certeq.base.errors": ("InputError",),
     "certeq.learning.estimator": ("CertaintyEquivalence",),
     "certeq.questions.exact": ("evaluate", "loss"),
-    "certeq.questions.bootstrap": ("bootstrap",),
     "certeq.questions.collect": ("collect_next",),
     "certeq.questions.conventions": ("compare_conventions",),
     "certeq.questions.audit": ("audit",),
@@ -102,7 +100,6 @@ __all__ = [
     "Shrinkage",
     "SparseRows",
     "audit",
-    "bootstrap",
     "check",
     "collect_next",
     "compare_conventions",

@@ -113,7 +113,7 @@ def test_what_adds_up_discounted_rewards_is_withheld_in_words() -> None:
     }
     for name in ("posterior", "off_policy", "audit", "path", "fragility", "collect", "outer", "returns"):
         assert "for the average" in found.missing[name]
-    for ask in (certeq.audit, certeq.path, certeq.fragility, certeq.collect_next, certeq.bootstrap):
+    for ask in (certeq.audit, certeq.path, certeq.fragility, certeq.collect_next):
         with pytest.raises(InputError, match="for the average"):
             ask(learned, 0.5) if ask is certeq.audit else ask(learned)
     page = learned_page.render(found)

@@ -5,9 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from certeq import Batch, InputError, bootstrap, learn, read
+from certeq import InputError, learn, read
 from certeq.base import places
-from certeq.questions import bootstrap as bootstrap_room
 from certeq.questions import draws as draws_room
 from certeq.questions.compare import compare
 from certeq.questions.examine import examine
@@ -27,7 +26,6 @@ def processes():
 def small_blocks(monkeypatch):
     """Cut work that would be one block into several, here as there."""
     monkeypatch.setattr(draws_room, "BLOCK", 7 * 18)
-    monkeypatch.setattr(bootstrap_room, "LEAST", 1)
 
 
 def same(one, other, *parts):
@@ -64,15 +62,6 @@ def test_models_of_a_real_file_are_drawn_alike_in_processes_of_their_own():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [{}, {"horizon": 2}, {"regularizer": "none", "reward_pool": "state"}], ids=str)
-def test_replicates_are_alike_here_and_in_other_processes(processes, monkeypatch, way):
-    small_blocks(monkeypatch)
-    learned = learn(logged(4), discount=0.9, **way)
-    here, there = (bootstrap(learned, 40, rng=1, executor=pool) for pool in (None, processes))
-    same(here, there, "policies", "values")
-
-
-@pytest.mark.slow
 def test_a_comparison_is_alike_here_and_in_other_processes(processes):
     learned = learn(logged(5, episodes=20), discount=0.9)
     heard = {None: [], processes: []}
@@ -92,24 +81,14 @@ def test_a_report_asks_the_same_wherever_models_are_drawn(processes, monkeypatch
     same(here.posterior, there.posterior, "state_values", "best")
 
 
-@pytest.mark.slow
-def test_trouble_in_another_process_is_told_as_here(processes):
-    around = Batch([0, 1, 0, 1], [0] * 4, [1, -1, 1, 0], 2, 1, reward=[0.0] * 4, episode=[0, 0, 1, 1])
-    learned = learn(around, discount=1.0, regularizer="none")
-    for pool in (None, processes):
-        with pytest.raises(InputError, match=r"In a data set drawn anew: .*sure to end"):  # one without the ending
-            bootstrap(learned, 40, executor=pool)
-
-
 def test_an_executor_that_is_given_is_left_open():
     learned = learn(logged(5), discount=0.9)
     with ThreadPoolExecutor(2) as pool:
-        bootstrap(learned, 20, executor=pool)
+        compare(learned, **HOW, executor=pool)
         assert pool.submit(int).result() == 0
 
 
-@pytest.mark.parametrize("ask", [bootstrap, compare], ids=["bootstrap", "compare"])
-def test_processes_and_a_cluster_at_once_are_refused(ask):
+def test_processes_and_a_cluster_at_once_are_refused():
     learned = learn(logged(5), discount=0.9)
     with pytest.raises(InputError, match=r"workers= .* is for local processes"):
-        ask(learned, workers=2, scheduler="tcp://127.0.0.1:1")
+        compare(learned, workers=2, scheduler="tcp://127.0.0.1:1")

@@ -262,12 +262,3 @@ def test_counting_that_is_killed_goes_on_from_what_was_kept_to_the_same_bytes(tm
     assert tally.failures == []
     assert tally.kills == 1
     assert tally.found["shares at hand after a kill"] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
-def test_a_bootstrap_that_is_killed_goes_on_from_what_was_kept_to_the_same_numbers(tmp_path):
-    tally = resuming.kill_drawing(tmp_path, np.random.default_rng(0), 1)  # before change 68 on disk
-    assert tally.failures == []
-    assert tally.kills == 1
-    assert tally.found["blocks at hand after a kill"] > 0

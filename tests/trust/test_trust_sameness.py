@@ -41,12 +41,5 @@ def test_counts_are_the_same_bytes_in_pieces_of_any_size_and_sums_of_rewards_but
         assert np.abs(a - b).max() < 1e-12 * np.abs(a).max()
 
 
-@pytest.mark.slow
-def test_a_bootstrap_is_the_same_bits_on_any_executor_and_in_any_blocks():
-    tried, wrong = sameness.unlike(sameness.ways_to_draw())
-    assert tried == 5
-    assert wrong == []
-
-
 def test_other_bytes_would_be_noticed():
     assert sameness.unlike(iter([("a", b"x"), ("b", b"x"), ("c", b"y")])) == (2, ["c"])
