@@ -51,6 +51,7 @@ def test_options_reach_what_they_are_for(certeq, file):
         "min_visits": 2,
         "min_share": 0.0,
         "min_chance": 0.8,
+        "risk": None,
         "reward": "by pair, pooled: state",
         "horizon": 3,
     }

@@ -88,8 +88,9 @@ def test_every_rule_is_an_option_of_the_verbs_that_plan(name):
     asked = next(each.callback for each in app.registered_commands if each.callback.__name__ == name)
     found = inspect.signature(asked).parameters
     for rule in fields.told(Rules):
-        audited = ("regularizer", "settings", "min_share", "average", "limit")
-        chosen_by_the_verb = {"audit": audited, "compare": ("settings", "horizon", "average", "limit")}.get(name, ())
+        audited = ("regularizer", "settings", "risk", "min_share", "average", "limit")
+        compared = ("settings", "risk", "horizon", "average", "limit")
+        chosen_by_the_verb = {"audit": audited, "compare": compared}.get(name, ())
         assert rule in found or rule in chosen_by_the_verb
     assert set(fields.told(Request)) <= set(found)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import certeq
+from certeq.learning.learned import learn
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Question, affordable_draws
 from certeq.questions.episodes import behavior, watched
 from certeq.questions.examine import all_questions, examine
@@ -32,15 +33,18 @@ PARTS = {
     "outer",
     "returns",
     "frontier",
+    "groups",
+    "risk",
 }
 
 
 def test_every_question_is_asked_in_turn(walk):
     asked = []
-    walk = replace(walk, beside={"decisions": np.ones(len(walk))})
-    found = examine(certeq.learn(walk), draws=40, notice=asked.append)
-    assert sorted(asked) == sorted(each.doing for name, each in all_questions().items() if name != "groups")
-    assert set(all_questions()) == PARTS | {"groups"}  # which nobody named here
+    halves = {"group": walk.episode % 2, "group_names": ("even", "odd"), "by": "half"}
+    walk = replace(walk, beside={"decisions": np.ones(len(walk))}, **halves)
+    found = examine(learn(walk, risk=0.5), draws=40, notice=asked.append)
+    assert sorted(asked) == sorted(question.doing for question in all_questions().values())
+    assert set(all_questions()) == PARTS
     assert found.missing == {}
     assert all(getattr(found, part) is not None for part in PARTS)
 

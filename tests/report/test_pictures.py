@@ -4,6 +4,7 @@ import itertools
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +14,11 @@ from matplotlib.figure import Figure
 import certeq
 from certeq import pictures, weights
 from certeq.data.recipes import Bins, Labels, Recipe
+from certeq.learning.learned import learn
 from certeq.questions.compare import compare
 from certeq.questions.findings import Findings, drift
+from certeq.questions.frontier import frontier
+from certeq.questions.risk import risk
 from certeq.report import maps
 from certeq.report.sheet import sheet
 from certeq.report.style import to_page
@@ -57,6 +61,7 @@ def test_importing_the_pictures_does_not_load_matplotlib():
 @pytest.mark.slow
 def test_every_picture_is_a_figure_and_the_same_every_time(found):
     learned = found.learned
+    costly = learn(replace(learned.batch, beside={"cost": learned.batch.action.astype(float)}))
     compared = compare(learned, regularizers=["none", "evidence"], folds=2, draws=20)
     draw = {
         "count_map": lambda: pictures.count_map(learned),
@@ -70,6 +75,8 @@ def test_every_picture_is_a_figure_and_the_same_every_time(found):
         "reasons": lambda: pictures.reasons(found),
         "comparison": lambda: pictures.comparison(compared),
         "origin": lambda: pictures.origin(found.origin),
+        "frontier": lambda: pictures.frontier(frontier(costly)),
+        "trade_off": lambda: pictures.trade_off(risk(learned, found.posterior, 0.2, draws=40)),
         "cuts": lambda: pictures.cuts(certeq.read(examples.path()).chosen),
     }
     assert set(draw) | {"to_png", "to_svg"} == set(pictures.__all__)

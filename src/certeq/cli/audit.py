@@ -25,7 +25,7 @@ def audit(
     threshold: Annotated[int, typer.Option(help="Visits below which the shortcut 'threshold' drops a pair.")] = 6,
     request: Request,
     known: source.Known,
-    rules: Annotated[Rules, Without.of("regularizer", "settings", "min_share", "average", "limit")],
+    rules: Annotated[Rules, Without.of("regularizer", "settings", "risk", "min_share", "average", "limit")],
     output: Annotated[Output, Without.of("checklist")],
     work: Work,
 ) -> None:

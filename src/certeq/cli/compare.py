@@ -29,7 +29,7 @@ def compare(
     folds: Annotated[int, typer.Option(help="Parts that the episodes are dealt into, each predicted in turn.")] = 5,
     request: Request,
     known: source.Known,
-    rules: Annotated[Rules, Without.of("regularizer", "settings", "horizon", "average", "limit")],
+    rules: Annotated[Rules, Without.of("regularizer", "settings", "risk", "horizon", "average", "limit")],
     output: Annotated[Output, Without.of("checklist")],
     work: Work,
 ) -> None:

@@ -64,7 +64,7 @@ def learn(
     elif output.report:
         findings, files[paths["report.html"]] = show.page(learned, output, work)
         learned, told = findings.learned, told | {"sure": to_json(findings)}
-        more = {"groups": findings.groups, "limits": findings.frontier}
+        more = {"groups": findings.groups, "limits": findings.frontier, "risk": findings.risk}
         told |= {name: found.to_json() for name, found in more.items() if found is not None}
         if output.checklist:
             files[paths["checklist.md"]] = checklist.write(findings, seed=output.seed)

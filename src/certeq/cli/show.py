@@ -126,7 +126,8 @@ def worth(out: Console, findings: Findings) -> None:
 
     for line in leading(findings):
         out.print(f"[red]![/red] {escape(line)}")
-    for line in [*sentences(findings), *([] if findings.groups is None else findings.groups.lines())]:
+    more = (line for part in (findings.risk, findings.groups) if part is not None for line in part.lines())
+    for line in (*sentences(findings), *more):
         out.print(escape(line))
 
 

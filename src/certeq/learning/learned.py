@@ -158,12 +158,25 @@ class Learned:
         tried = f"{found.rows:,} transitions, {found.pairs_seen:,} of {found.pairs:,} pairs tried."
         return f"<div><p>{escape(harmless(' '.join((tried, *found.alerts))))}</p>{self.policy._repr_html_()}</div>"
 
-    def with_chances(self, chances: Floats | None, why: str = "", answers: Mapping[str, Any] | None = None) -> Learned:
-        """The same with the chance that each action is best, like its action values; or with the reason for none."""
+    def with_chances(
+        self,
+        chances: Floats | None,
+        why: str = "",
+        answers: Mapping[str, Any] | None = None,
+        min_chance: float | None = None,
+    ) -> Learned:
+        """The same with the chance that each action is best, like its action values; or with the reason for none.
+
+        ``min_chance`` is another chance from which on an action is advised alone.
+        """
         policy = replace(self.policy, chances=chances)
+        if min_chance is not None:
+            policy = policy.stricter(min_chance)
         clear, said = _clear(policy.first, why)
         rest = tuple(alert for alert in self.summary.alerts if alert != self.summary.open)
-        summary = replace(self.summary, clear=clear, open=said, alerts=(said, *rest) if said else rest)
+        alerts, settings = (said, *rest) if said else rest, self.summary.settings
+        limit = {} if min_chance is None else {"min_chance": min_chance}
+        summary = replace(self.summary, clear=clear, open=said, alerts=alerts, settings={**settings, **limit})
         return replace(self, policy=policy, summary=summary, answers=dict(answers or {}))
 
 

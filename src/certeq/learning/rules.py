@@ -141,6 +141,13 @@ class Rules:
         panel=PANEL,
         check=_share,
     )
+    risk: float | None = said(
+        None,
+        "The chance of doing worse than was done that you accept: an action is advised alone only as far as that keeps "
+        "it. It raises the chance above.",
+        panel=PANEL,
+        check=lambda name, value: None if value is None else _share(name, value),
+    )
     reward_by: str = said(
         "pair",
         "Estimate rewards by pair or by next state.",

@@ -24,7 +24,7 @@ from certeq.questions.asking import Asking, Question, check_work
 from certeq.questions.comparison import Comparison
 from certeq.questions.findings import Findings
 
-SURE = ("plain", "posterior")  # questions that tell how sure each action is
+SURE = ("plain", "posterior", "risk")  # questions that tell how sure each action is, and so what is advised alone
 
 
 @cache
@@ -102,7 +102,8 @@ def how_sure(
     asked(learned, anyhow=True)
     asking = Asking(learned, draws, rng, 0.0, executor, _asked_before(learned, draws, rng))
     missing: dict[str, str] = {}
-    _ask(asking, [name for name in SURE if name not in asking.found], missing, notice)
+    open_ones = [name for name in SURE if name not in asking.found and all_questions()[name].applies(learned)]
+    _ask(asking, open_ones, missing, notice)
     return _sure(asking, missing)
 
 
@@ -162,6 +163,14 @@ def _asked_before(learned: Learned, draws: int | None, rng: Rng) -> dict[str, An
 
 def _sure(asking: Asking, missing: Mapping[str, str]) -> Learned:
     """The learned policy with the chances that were found, or with the reason for none."""
-    found, learned = asking.found.get("posterior"), asking.learned
+    found, risk, learned = asking.found.get("posterior"), asking.found.get("risk"), asking.learned
+    if learned.rules.risk is not None and risk is None:
+        why = missing.get("posterior") or missing.get("risk", "")
+        raise InputError(f"What risk there is cannot be told. {why} Leave risk= out (--risk), or change that.")
     kept = {name: asking.found[name] for name in SURE if name in asking.found} | {"asked": (asking.draws, asking.rng)}
-    return learned.with_chances(None if found is None else found.best, missing.get("posterior", ""), kept)
+    return learned.with_chances(
+        None if found is None else found.best,
+        missing.get("posterior", ""),
+        kept,
+        None if risk is None else risk.min_chance,
+    )

@@ -24,7 +24,7 @@ from certeq.learning.learned import Learned, asked
 from certeq.questions.again import count_again
 from certeq.questions.asking import Asking, Question, affordable_draws
 from certeq.questions.episodes import behavior, starts, watched
-from certeq.questions.posterior import LEVEL, CredibleInterval, Difference, drawn_values
+from certeq.questions.posterior import LEVEL, CredibleInterval, Difference, drawn_values, gained
 from certeq.questions.words import name as quoted
 
 DRAWS = 200  # models for each group
@@ -161,7 +161,7 @@ def groups(learned: Learned, *, draws: int = DRAWS, rng: Rng = 0, flattery: floa
     values = [_values(learned, batch, g, draws, seed) for g, seed in zip(order, random, strict=True)]
     gains = np.stack([advice - done for advice, done in values])
     valued = [
-        group._replace(value=_interval(value[0], flattery), gain=_gain(gain, flattery))
+        group._replace(value=_interval(value[0], flattery), gain=gained(gain, flattery))
         for group, value, gain in zip(plain, values, gains, strict=True)
     ]
     return Groups(batch.by, tuple(_compared(valued, gains)), draws)
@@ -225,11 +225,6 @@ def _values(learned: Learned, batch: Batch, group: int, draws: int, rng: Rng) ->
 def _interval(values: Floats, flattery: float = 0.0) -> CredibleInterval:
     low, high = middle(values, LEVEL)
     return CredibleInterval(float(values.mean()), float(low - flattery), float(high))
-
-
-def _gain(gain: Floats, flattery: float) -> Difference:
-    better = float(((gain > flattery) & (gain != 0)).mean() + 0.5 * (gain == 0).mean())
-    return Difference(*_interval(gain, flattery), better)
 
 
 def _compared(found: list[OneGroup], gains: Floats | None) -> list[OneGroup]:

@@ -120,10 +120,9 @@ class Posterior:
         What flatters the advised one is taken off the probability, and widens the interval to its side.
         """
         apart = self.values[self._place(first)] - self.values[self._place(second)]
-        low, high = middle(apart, level)
         over, under = self._too_much(first), self._too_much(second)
-        better = float(((apart > over - under) & (apart != 0)).mean() + 0.5 * (apart == 0).mean())
-        return Difference(float(apart.mean()), float(low - over), float(high + under), better)
+        low, high = middle(apart, level)
+        return gained(apart, over - under, level)._replace(low=float(low - over), high=float(high + under))
 
     def undecided(self, clear: float = CLEAR) -> Integers:
         """States where the advised action is best in fewer than ``clear`` of the draws, least sure first.
@@ -267,7 +266,7 @@ def posterior(
         claimed=np.asarray(claimed),
         best=best if steps else best[0],
         advised_best=chance if steps else chance[0],
-        thin=_thin(model, read[0][0], first, float(gamma), steps or over),
+        thin=decided_thinly(model, read[0][0], first, float(gamma), steps or over),
         again=case is not None and target is None and case.data.batch is not None,
         watched=over,
         flattery=max(0.0, float(np.mean(flattery))) if flattery else 0.0,
@@ -286,6 +285,13 @@ def drawn_values(
     job = _Job(read, *usual)
     blocks = (drawn.block(i) for drawn, _ in draw_bagged(case, draws, rng=rng) for i in drawn.blocks)
     return np.concatenate([job.values(*block) @ start for block in blocks], axis=1)
+
+
+def gained(gain: Floats, flattery: float = 0.0, level: float = LEVEL) -> Difference:
+    """What was gained in each draw as a difference, of which flattery is taken off."""
+    low, high = middle(gain, level)
+    better = float(((gain > flattery) & (gain != 0)).mean() + 0.5 * (gain == 0).mean())
+    return Difference(float(gain.mean()), float(low - flattery), float(high), better)
 
 
 @dataclass(frozen=True)
@@ -367,7 +373,7 @@ def _advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:
     return np.asarray(np.where(silent, np.nan, (policy * best).sum(axis=-1)))
 
 
-def _thin(model: Model, policy: Floats, start: Floats, discount: float, horizon: int | None) -> float:
+def decided_thinly(model: Model, policy: Floats, start: Floats, discount: float, horizon: int | None) -> float:
     """Share of a policy's decisions that are for pairs with few rows, as often as the fitted model leads to them."""
     lasting = min(discount, 1 - 1 / (horizon or LASTING))
     chain, _ = follow(model.transition.dense()[None], np.zeros((1, *policy.shape)), policy)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from certeq.questions.origin import Origin
     from certeq.questions.path import RegularizationPath
     from certeq.questions.posterior import CredibleInterval, Posterior
+    from certeq.questions.risk import Risk
 
 COLUMNS = 8  # whose lines a picture of cuts has, those that matter most
 WIDTH = 4.8  # inches; narrow enough to be read on a phone
@@ -67,6 +68,30 @@ def estimates(off_policy: OffPolicy, model: CredibleInterval | None = None) -> F
         axis.set_yticks(range(len(names)), names[::-1])
         axis.set(xlabel="value of the advice", ylim=(-0.6, len(names) - 0.4))
         _quiet(axis)
+    return figure
+
+
+def trade_off(found: Risk) -> Figure:
+    """Gain over what was done against the chance of doing worse, for following more and more of the advice."""
+    figure: Figure
+    with style.style(page=True):
+        figure, axes = style.canvas(width=WIDTH, height=2.6)
+        axis = axes[0, 0]
+        worse, gains = [0.0], [0.0]
+        for each in found.followed:
+            worse, gains = [*worse, each.worse], [*gains, each.gain.mean]
+            axis.plot([each.worse] * 2, each.gain[1:3], color=style.COLORS[0], alpha=0.35, linewidth=2.2)
+        axis.plot(worse, gains, "o-", color=style.COLORS[0], markersize=5, linewidth=1)
+        axis.axhline(0, color="#8a9199", linewidth=0.8)
+        axis.axvline(
+            found.risk, color=style.COLORS[1], linewidth=1, linestyle="--", label=f"accepted: {found.risk:.0%}"
+        )
+        chosen = found.chosen
+        at = (0.0, 0.0) if chosen is None else (chosen.worse, chosen.gain.mean)
+        axis.plot(*at, "o", color=style.COLORS[1], markersize=9, markerfacecolor="none", label="chosen")
+        axis.set(xlabel="chance of doing worse than was done", ylabel="gain over what was done")
+        axis.set_xlim(-0.02, max(*worse, found.risk) * 1.08 + 0.02)
+        figure.legend(loc="outside upper left", ncols=2)
     return figure
 
 

@@ -97,6 +97,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "few", teller.few
     yield "actions", teller.actions
     yield "policy_table", tables.policy_table(teller)
+    yield "departures", tables.departures_table(teller)
     yield "reasons", list(tell.reasons(findings))
     yield "regularization", list(tell.regularization(findings))
     yield "missing", missing
@@ -208,6 +209,15 @@ def _pictures(findings: Findings, teller: tables.Teller) -> Iterator[Picture]:
         yield _comparison(findings.comparison)
     if findings.posterior is not None:
         yield from _posterior(findings)
+    if findings.risk is not None and findings.risk.followed:
+        yield _picture(
+            "trade-off",
+            lambda: curves.trade_off(findings.risk),
+            "A curve from doing what was done to following all of the advice: gain against the chance of doing worse.",
+            "From left to right more of the advice is followed: where it is at least so sure, and elsewhere what was "
+            "done. Bars: 90 % intervals. Dashed: the chance of doing worse that is accepted.",
+            tables.risk_table(findings.risk),
+        )
     if findings.off_policy is not None:
         found, model = findings.off_policy, findings.posterior
         yield _picture(

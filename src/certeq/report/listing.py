@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from certeq.questions.groups import Groups
     from certeq.questions.off_policy import OffPolicy
     from certeq.questions.posterior import Posterior
+    from certeq.questions.risk import Risk
 
 LONG, SHOWN = 2_000, 500  # with more states than LONG, tables show the SHOWN most visited
 CELLS = 20_000  # that a table of states and actions may have
@@ -197,6 +198,43 @@ def groups_table(found: Groups, limit: int) -> Listing:
 
 def _span(middle: float, low: float, high: float, tell: Callable[[float], str]) -> str:
     return f"{tell(middle)} ({tell(low)} to {tell(high)})"
+
+
+def risk_table(found: Risk) -> Listing:
+    """Following more and more of the advice: what changes, what that gains, and how likely it is worse."""
+    heads = ("States that change", "Gain", "90 % interval", "Chance of doing worse", "Rests on few rows")
+    lines = [
+        Line(
+            [
+                Cell(f"{percent(each.min_chance)}{' (chosen)' if each == found.chosen else ''}", "head"),
+                Cell(number(each.states), "number"),
+                amount(each.gain.mean),
+                Cell(f"{number(each.gain.low)} to {number(each.gain.high)}", "number"),
+                share(each.worse),
+                Cell(percent(each.thin), "number"),
+            ]
+        )
+        for each in found.followed
+    ]
+    header = [Cell("Followed where at least so sure", "head"), *(Cell(head, "number") for head in heads)]
+    return Listing("risk-table", "Gain and risk of following more and more of the advice.", header, lines)
+
+
+def departures_table(teller: Teller) -> Listing:
+    """States where the advice is not what was done most often, the most visited first, each with its support."""
+    advised, usual = teller.findings.advised, teller.visits.argmax(axis=1)
+    departs = (advised >= 0) & (advised != usual)
+    policy = teller.findings.learned.policy.first
+    lines = []
+    for s in [s for s in teller.shown.tolist() if departs[s]]:
+        a, b = int(advised[s]), int(usual[s])
+        pairs = [teller.action(a), teller.count(s, a), teller.action(b), teller.count(s, b)]
+        marks = "open" if policy.open[s] else ""
+        lines.append(Line([teller.state(s), *pairs, share(float(policy.chance[s]))], marks))
+    header = [Cell("State", "head"), Cell("Advised"), Cell("Tried", "number"), Cell("Done most often")]
+    header += [Cell("Tried", "number"), Cell("Chance it is best", "share")]
+    caption = f"States where the advice is not what was done most often: {int(departs.sum()):,} in all.{teller.partial}"
+    return Listing("departures-table", caption, header, lines)
 
 
 def conventions_table(found: Conventions) -> Listing:

@@ -7,7 +7,17 @@ keeps it. Matplotlib is imported when the first picture is drawn.
 from __future__ import annotations
 
 from certeq.report.comparing import comparison
-from certeq.report.curves import chances, cuts, departures, estimates, frontier, origin, reasons, value_densities
+from certeq.report.curves import (
+    chances,
+    cuts,
+    departures,
+    estimates,
+    frontier,
+    origin,
+    reasons,
+    trade_off,
+    value_densities,
+)
 from certeq.report.maps import count_map, implied_prior_map, policy_map, weight_map
 from certeq.report.style import to_png, to_svg
 
@@ -25,6 +35,7 @@ __all__ = [
     "reasons",
     "to_png",
     "to_svg",
+    "trade_off",
     "value_densities",
     "weight_map",
 ]
