@@ -1191,3 +1191,15 @@ def best_average(T: Any, R: Any) -> float:
         often = np.linalg.lstsq(system, np.append(np.zeros(S), 1.0), rcond=None)[0]
         best = max(best, sum(often[s] * R[s][policy[s]] for s in range(S)))
     return float(best)
+
+
+def semi_markov_rows(rows: Sequence[tuple[int, int, int, float]], gamma: float, S: int, A: int) -> Array:
+    """What the next value counts for: Σ γ^Δt over the rows of (s, a, s'), over all rows of (s, a); -1 is an ending."""
+    found = np.zeros((S, A, S))
+    for s in range(S):
+        for a in range(A):
+            tried = [row for row in rows if row[0] == s and row[1] == a]
+            for _, _, then, lasted in tried:
+                if then >= 0:
+                    found[s, a, then] += gamma**lasted / len(tried)
+    return found

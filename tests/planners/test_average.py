@@ -118,7 +118,7 @@ def test_what_adds_up_discounted_rewards_is_withheld_in_words() -> None:
             ask(learned, 0.5) if ask is certeq.audit else ask(learned)
     page = learned_page.render(found)
     assert "beyond the average" in page
-    assert "plans anew with discounts alone" in page
+    assert "only where rewards are discounted" in page
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ ONE_BY_ONE = (
     "by",
 )  # what only rows that are read together need
 ORDERS = ("ordered", "unordered")  # what is not kept with counts
-BESIDE = ("beside",)  # what only rows that are read can add up
+BESIDE = ("beside", "duration")  # what only rows that are read can add up
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _count(data: Path, request: Request, work: Work) -> Tallied:
     why = "rows are counted one by one here, and each must hold its own next state"
     idle = {name: said[name] for name in ONE_BY_ONE if name in said}
     _refuse(idle, f"{why}. Leave it out, or read a single file without a cluster")
-    _refuse({name: said[name] for name in BESIDE if name in said}, "counts add up the reward alone")
+    _refuse({name: said[name] for name in BESIDE if name in said}, "counts keep states, actions and rewards alone")
     _refuse({name: said[name] for name in ORDERS if name in said}, "counted states lie as their columns say")
     with watching.watch(Console(stderr=True, highlight=False, emoji=False)) as watch:
         watch.begin("counting", "rows")

@@ -56,6 +56,8 @@ class Batch:
     fingerprint: str | None = None  # SHA-256 of the file, in hexadecimal
     chosen: Chosen | None = None  # how finely columns were cut, and what was left out, where the rows chose
     beside: Mapping[str, Floats] = field(default_factory=dict)  # columns added up beside the reward, (n,) each
+    duration: Floats | None = None  # (n,): time until the next decision; 0 where it ended and nobody knows how long
+    unit: str = ""  # of durations, in words
     positions: Positions | None = None  # where the states lie; those of the recipe unless given
 
     def __post_init__(self) -> None:
@@ -75,6 +77,8 @@ class Batch:
                 object.__setattr__(self, name, indices(name, getattr(self, name), n, low, high))
         if self.reward is not None:
             object.__setattr__(self, "reward", _amounts("reward", self.reward, n))
+        if self.duration is not None:
+            object.__setattr__(self, "duration", _lengths(self.duration, np.asarray(self.next_state) == ENDED))
         object.__setattr__(self, "beside", {name: _amounts(name, each, n) for name, each in self.beside.items()})
         if (self.data_set is None) != (self.n_data_sets is None):
             raise InputError("data_set and n_data_sets go together: give both or neither.")
@@ -146,6 +150,16 @@ def _amounts(name: str, values: ArrayLike, n: int) -> Floats:
     if amounts.shape != (n,):
         raise InputError(f"{name} has shape {amounts.shape}, but there are {n} rows.")
     return amounts
+
+
+def _lengths(values: ArrayLike, ended: Booleans) -> Floats:
+    """Read durations: above 0, or 0 where the episode ended and nobody knows how long that took."""
+    lengths = _amounts("duration", values, len(ended))
+    bad = (lengths < 0) | ((lengths == 0) & ~ended)
+    if bad.any():
+        (row,) = first(bad)
+        raise InputError(f"Row {row}: the duration is {lengths[row]:g}, but the next decision must come later.")
+    return lengths
 
 
 def indices(name: str, values: object, n: int, low: int | None, high: int | None) -> Integers:

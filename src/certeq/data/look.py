@@ -19,6 +19,7 @@ TRIFLE = 0.01  # share of the uncertainty that the previous state removes, below
 FEW = 5  # rows of a state or a pair, below which there is little to learn from, and advice is called thin
 RARE = 0.01  # share of the rows, below which an action is rare
 LISTED = 8  # actions that are named
+FAR = 3  # times the median: a longer step is a gap
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Look:
     def lines(self) -> list[str]:
         """All of it in words."""
         binning = [] if self.binning is None else self.binning.lines()
-        return [*binning, *self._lengths(), *self._rewards(), *self._actions(), *self._pairs()]
+        return [*binning, *self._lengths(), *self._durations(), *self._rewards(), *self._actions(), *self._pairs()]
 
     def alerts(self) -> list[str]:
         """What deserves a second look before anybody plans."""
@@ -56,6 +57,17 @@ class Look:
         low, high = int(size.min()), int(size.max())
         span = f"{several(low, 'row')}" if low == high else f"{low:,} to {high:,} rows, median {np.median(size):g}"
         yield f"{several(len(size), 'episode')} of {span}; {int(self.batch.ended.sum()):,} of them are seen to end."
+
+    def _durations(self) -> Iterator[str]:
+        if self.batch.duration is None or not (lasted := self.batch.duration[~self.batch.ended]).size:
+            return
+        middle = float(np.median(lasted))
+        far = int((lasted > FAR * middle).sum())
+        yield (
+            f"The next decision came {number(float(lasted.min()))} to {number(float(lasted.max()))} later, median "
+            f"{number(middle)}, each counted as one {self.batch.unit}. Gaps, of more than {FAR} times the median: "
+            f"{far:,} of {several(len(lasted), 'step')}."
+        )
 
     def _rewards(self) -> Iterator[str]:
         earned = self.batch.reward

@@ -15,10 +15,14 @@ from certeq.base.errors import InputError, unknown
 from certeq.base.fields import check_all, said, told
 
 COLUMNS, STATES = "Your columns", "States"
-ROLES = ("state", "action", "reward", "next_state", "episode", "time", "done", "truncated", "ends", "by", "beside")
+ROLES = (
+    *("state", "action", "reward", "next_state", "episode", "time", "done", "truncated", "ends"),
+    *("by", "beside", "duration"),
+)
 LAYOUTS = ("auto", "explicit", "long")
 GAPS = ("error", "allow", "cut")
 ENDS = ("always", "never")
+TIMES = "times"  # stands for the time between rows, where the duration of a step is said
 MISSING = ("error", "category", "last")
 OTHERS = "*"  # stands for all columns that are not named, where something is said column by column
 
@@ -70,6 +74,14 @@ class Request:
     next_state: Any = said(None, "Next-state column(s), comma-separated.", panel=COLUMNS, kind="columns")
     episode: Any = said(None, "Episode (patient, user) column.", panel=COLUMNS, kind="column")
     time: Any = said(None, "Time column; rows of an episode are sorted by it.", panel=COLUMNS, kind="column")
+    duration: Any = said(
+        None,
+        "How long it took until the next decision: a column, or times for the time between rows, in days where it is "
+        "a date. The discount is then for each unit of it, and gaps are no longer refused.",
+        panel=COLUMNS,
+        kind="column",
+        metavar="[times|COLUMN]",
+    )
     done: Any = said(
         None,
         "Column that says that the episode ended for good after the row; or COLUMN=death,discharge for what it then "
@@ -158,6 +170,7 @@ class Request:
     def roles(self) -> dict[str, Any]:
         """Which column is what, as far as it was said."""
         roles = {role: getattr(self, role) for role in ROLES} | ({"ends": None} if self.ends in ENDS else {})
+        roles |= {"duration": None} if self.duration == TIMES else {}
         return roles if self.cost is None else roles | {"reward": self.cost}
 
     @property

@@ -20,6 +20,7 @@ from certeq.data.counting.tallied import Tallied
 from certeq.data.counts import Counts, as_counts, tally
 from certeq.data.recipes import Recipe
 from certeq.data.sums import Sums, add_up, check_size
+from certeq.learning.elapsed import UNALIKE, fading
 from certeq.learning.equivalence import Model, estimate, solve_model
 from certeq.learning.rules import Rules
 from certeq.model.rewards import Rewards, arrival_means, means, outcome_means
@@ -235,7 +236,15 @@ class Case:
         """Why questions that add up rewards step by step, discounted, cannot be asked; empty where they can."""
         if self.rules.average:
             return "It adds up discounted rewards; this policy is for the average. Learn without average= to see it."
+        if self.fade is not None:
+            return UNALIKE
         return ""
+
+    @cached_property
+    def fade(self) -> Floats | None:
+        """What the next value counts for, ``(S, A, S)``, where steps have a duration; None where all count alike."""
+        batch = self.data.batch
+        return None if batch is None or batch.duration is None else fading(batch, self.rules.discount)
 
     @cached_property
     def possible(self) -> tuple[float, float]:
@@ -246,7 +255,8 @@ class Case:
         """
         if self.rules.average:  # values are relative
             return -np.inf, np.inf
-        earned, counts, gamma, H = self.data.reward, self.data.counts, self.rules.discount, self.rules.horizon
+        earned, counts, H = self.data.reward, self.data.counts, self.rules.horizon
+        gamma = self.rules.discount if self.fade is None else float(self.fade.max())
         steps = float(H if H is not None else np.inf) if gamma == 1 else (1 - gamma ** (H or np.inf)) / (1 - gamma)
         if isinstance(earned, Sums):
             (low, high), (last_low, last_high) = earned.span.tolist()
@@ -265,8 +275,9 @@ class Case:
         rules, names = self.rules, self.data.state_names
         start = self.start if rules.average else None
         found = solve_model(
-            self.model, self.table, rules.discount, horizon=rules.horizon, average=start, names=names, **how
-        )
+            self.model, self.table, rules.discount, horizon=rules.horizon, average=start, fade=self.fade, names=names,
+            **how,
+        )  # fmt: skip
         return found.supported(self.data.counts.visits)
 
     def action_values(self, plan: Plan | FinitePlan) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, within
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts, as_counts
-from certeq.model.kernel import Kernel
+from certeq.model.kernel import Kernel, Rows
 from certeq.model.unvisited import fill
 from certeq.planners import FinitePlan, Plan, solve, solve_finite
 from certeq.planners.average import solve_average
@@ -102,25 +102,28 @@ def solve_model(
     *,
     horizon: int | None = None,
     average: Floats | None = None,
+    fade: Floats | None = None,
     names: Sequence[str] | None = None,
     **how: Any,
 ) -> Plan | FinitePlan:
     """Plan in a model whose pairs earn ``table``, forever or for some decisions; no advice in stranded states.
 
-    ``average``, the distribution of first states, asks for the most reward per decision instead. ``names`` are the
-    states', for the message that tells where a policy could go on forever at discount 1; ``how`` is what `certeq.solve`
-    takes.
+    ``average``, the distribution of first states, asks for the most reward per decision instead. ``fade`` ``(S, A, S)``
+    is what the next value counts for, in place of the discount, where steps have a duration. ``names`` are the states',
+    for the message that tells where a policy could go on forever at discount 1; ``how`` is what `certeq.solve` takes.
     """
-    reward = model.reward(table)
+    reward, transition = model.reward(table), model.transition
+    if fade is not None:
+        transition, discount = Rows.trusted(transition.dense() * fade), 1.0
     if horizon is not None:
-        finite = solve_finite(model.transition, reward, discount, horizon, allowed=model.allowed)
+        finite = solve_finite(transition, reward, discount, horizon, allowed=model.allowed)
         return finite.without_advice(model.stranded)
     if average is not None:
-        found = solve_average(model.transition, reward, allowed=model.allowed, start=average, names=names)
+        found = solve_average(transition, reward, allowed=model.allowed, start=average, names=names)
         return found.without_advice(model.stranded)
     if names is not None:
-        check_ends(Problem(model.transition, reward, np.asarray(discount), model.allowed), names, REMEDY)
-    return solve(model.transition, reward, discount, allowed=model.allowed, **how).without_advice(model.stranded)
+        check_ends(Problem(transition, reward, np.asarray(discount), model.allowed), names, REMEDY)
+    return solve(transition, reward, discount, allowed=model.allowed, **how).without_advice(model.stranded)
 
 
 def plan(

@@ -20,6 +20,7 @@ from certeq.data.counting.tallied import Tallied
 from certeq.data.counts import Counts
 from certeq.data.look import FEW, look
 from certeq.learning.case import Case, Data
+from certeq.learning.elapsed import paid
 from certeq.learning.equivalence import Model
 from certeq.learning.limiting import Limited, limit
 from certeq.learning.policy import Policy
@@ -209,7 +210,8 @@ def learn(
     """Learn a policy from a batch of rows, or from counts of rows: `certeq.learn` without asking how sure it is."""
     if not isinstance(source, Batch | Tallied):
         raise InputError(f"learn takes a Batch, as certeq.read makes one of a table; got {type(source).__name__}.")
-    case, limited = limit(Case(Data.of(source, reward), Rules.of(rules, **said)))
+    ruled = Rules.of(rules, **said)
+    case, limited = limit(Case(Data.of(paid(source, ruled), reward), ruled))
     plan = case.plan(progress=progress, on_interrupt=on_interrupt)
     policy = _policy(case, plan)
     return Learned(case, plan, policy, _summarize(case, plan, policy), limited)

@@ -8,7 +8,7 @@ is checked, so that ``--help`` is quick.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from certeq.base.errors import InputError, nearest
 from certeq.base.fields import check_all, said
 
 PANEL = "Planning"
+PAID = ("start", "end", "evenly")
 
 
 def _regularizers() -> Iterable[str]:
@@ -166,6 +167,13 @@ class Rules:
         None, "Plan for this many decisions instead of forever.", panel=PANEL, check=_at_least_one
     )
 
+    paid: str = said(
+        "start",
+        "When the reward of a step counts, where steps have a duration: at its start, at its end, or evenly over it.",
+        panel=PANEL,
+        choices=lambda: PAID,
+        what="time at which rewards are paid",
+    )
     average: bool = said(
         False,
         "Plan for the most reward per decision in the long run, without a discount. Where an episode ends, the next "
@@ -209,6 +217,12 @@ class Rules:
         """The limits, read."""
         return tuple(map(Limit.read, self.limit))
 
+    @property
+    def _quiet(self) -> Iterator[str]:
+        """Rules that need not be told: rare ones that were not used, and the discount of an average."""
+        yield from (name for name, usual in (("paid", "start"), ("average", False)) if getattr(self, name) == usual)
+        yield from ("discount",) if self.average else ()
+
     def to_json(self, *, known_rewards: bool = False, pooled: str = "") -> dict[str, Any]:
         """Every rule as plain values, as policy files and reports hold them; ``pooled`` says what auto came to."""
         shown: dict[str, Any] = {}
@@ -220,7 +234,7 @@ class Rules:
                 shown["reward"] = "known" if known_rewards else f"by {value}, pooled: {pooled or self.reward_pool}"
             elif name == "limit":
                 shown |= {name: ", ".join(value)} if value else {}
-            elif name != "reward_pool" and (value or name != "average") and not (self.average and name == "discount"):
+            elif name not in ("reward_pool", *self._quiet):
                 shown[name] = _plain(value)
         return shown
 

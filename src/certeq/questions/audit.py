@@ -259,6 +259,8 @@ def audit(
            [0.25]])
     """
     case = _case(source, discount, reward, options).ruled(min_share=0.0)  # the plans of a paper, as they are
+    if case.peculiar:
+        raise InputError(case.peculiar)
     gamma, data = case.rules.discount, case.data
     gp = float(within("planning_discount", planning_discount, 0, gamma))
     weight = float(weights.from_discounts(gamma, gp))

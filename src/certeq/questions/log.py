@@ -10,6 +10,7 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first, floats, whole, within
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
+from certeq.learning.elapsed import check_alike
 from certeq.questions.chains import read_policy
 from certeq.questions.episodes import check_whole, episodes
 from certeq.questions.exact import check_stochastic
@@ -79,6 +80,7 @@ def read_log(
     action_values: ArrayLike | None = None,
 ) -> Log:
     """Read episodes from a batch, and check them."""
+    check_alike(batch)
     S, A = batch.n_states, batch.n_actions
     order = episodes(batch)
     check_whole(batch, order)

@@ -31,6 +31,7 @@ from certeq.base.threads import default_threads
 from certeq.data.batch import Batch
 from certeq.data.look import FEW
 from certeq.learning.case import Case
+from certeq.learning.elapsed import check_alike
 from certeq.learning.equivalence import Model
 from certeq.model.kernel import Kernel, Rows
 from certeq.model.rewards import Rewards
@@ -227,6 +228,7 @@ def posterior(
     """
     if case is not None and case.peculiar:
         raise InputError(case.peculiar)
+    check_alike(batch)
     counts = model.counts
     S, A = counts.n_states, counts.n_actions
     gamma = within("discount", discount, 0, 1)

@@ -28,7 +28,7 @@ def why_not(learned: Learned, suppress_below: int) -> str:
             "certeq.audit answers the same question for data of any size."
         )
     if learned.case.peculiar:
-        return "The page plans anew with discounts alone."
+        return "The page can plan anew only where rewards are discounted and all steps count alike."
     if learned.rules.discount == 0:
         return "With discount 0 nothing that comes later counts, and no planning discount could be lower."
     if suppress_below > 1:

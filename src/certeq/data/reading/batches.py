@@ -19,11 +19,11 @@ from certeq.data.reading.endings import check_kept
 from certeq.data.reading.frames import Table
 from certeq.data.reading.leaks import leaking, words
 from certeq.data.reading.roles import Roles
-from certeq.data.reading.rows import LAST, Links, explicit, long
+from certeq.data.reading.rows import LAST, Links, dated, explicit, long
 from certeq.data.recipes import MAX_STATES, Bins, Labels, OrMissing, Recipe, fit_encode
 from certeq.data.recipes.columns import Column, is_whole
 from certeq.data.recipes.fitting import LIKELY_LABELS, place, refuse_mixed, say_bins, would_cut
-from certeq.data.request import ENDS, Request
+from certeq.data.request import ENDS, TIMES, Request
 
 MOST_GROUPS = 20  # that anybody compares
 FLOAT_ACTIONS = 20  # more different fractions than this are amounts, not actions
@@ -107,6 +107,7 @@ def make_batch(
         n_rows_read=table.n_rows,
         fingerprint=table.fingerprint,
         chosen=chosen,
+        **_durations(columns, roles, request, links, rows),
         beside={name: finite_amounts(columns[name], "beside", name, links.row, rows) for name in roles.beside},
     )
 
@@ -164,7 +165,8 @@ def _link(table: Table, roles: Roles, request: Request) -> tuple[dict[str, Colum
     if roles.next_state:
         links = explicit(columns, roles, rows, ends, [name for name, way in how.items() if way != "error"])
     else:
-        links = long(columns, roles, rows, request.gaps, ends)
+        gaps = request.gaps if request.duration is None or request.gaps == "cut" else "counted"
+        links = long(columns, roles, rows, gaps, ends)
     if not len(links.row):
         raise _nothing(links, roles, table)
     padding = {PADDING: len(every) - len(rows)} if len(rows) < len(every) else {}
@@ -178,6 +180,42 @@ def _link(table: Table, roles: Roles, request: Request) -> tuple[dict[str, Colum
             notes=(*links.notes, *notes),
         ),
     )
+
+
+def _durations(
+    columns: Mapping[str, Column], roles: Roles, request: Request, links: Links, rows: Integers
+) -> dict[str, Any]:
+    """How long each step took, and in which unit, where that was asked for."""
+    if request.duration is None:
+        return {}
+    if request.duration == TIMES:
+        name, lasted = _between_rows(roles, links)
+        unit = "day" if dated(columns[name]) else f"unit of {name!r}"
+    else:
+        assert roles.duration is not None
+        name, lasted = roles.duration, columns[roles.duration].numbers()[links.row]
+        unit = f"unit of {name!r}"
+    bad = (~np.isfinite(lasted) | (lasted <= 0)) & ~((links.then == ENDED) & np.isnan(lasted))
+    if bad.any():
+        (i,) = first(bad)
+        row = int(links.row[i])
+        told = f"{lasted[i]:g}" if request.duration == TIMES else columns[name].show(row)
+        raise InputError(
+            f"{place(row, rows)}: the duration {name!r} is {told}, but must be a number above 0: the time until the "
+            "next decision. It may be missing only where the episode ended. Correct it, or leave duration= out "
+            "(--duration)."
+        )
+    return {"duration": np.nan_to_num(lasted), "unit": unit}
+
+
+def _between_rows(roles: Roles, links: Links) -> tuple[str, Floats]:
+    """The time column, and the time from each row to the next one of its episode."""
+    if roles.time is not None and links.elapsed is not None:
+        return roles.time, links.elapsed
+    lacks = "rows hold their own next state. Name the column of durations (--duration COLUMN)"
+    if roles.time is None:
+        lacks = "there is no time column. Name it with time= (--time)"
+    raise InputError(f"duration='times' (--duration times) takes the time between rows, and here {lacks}.")
 
 
 def _leaks(columns: Mapping[str, Column], roles: Roles, links: Links, how: Mapping[str, Any]) -> dict[str, str]:

@@ -28,12 +28,13 @@ WORDS = {  # lower case, separators left out; the first that is there wins
     "truncated": "truncated truncations truncation censored timeout timeouts timelimit",
     "ends": "",  # never guessed
     "by": "",  # nor this
+    "duration": "",
     "beside": "",
     "state": "state states s obs observation observations currentstate fromstate cell cluster",
 }
 SPELLINGS = {role: tuple(words.split()) for role, words in WORDS.items()}
 SEVERAL = ("state", "next_state", "action", "beside")  # roles that several columns may have together
-SINGLE = ("reward", "episode", "time", "done", "truncated", "ends", "by")  # roles of one column
+SINGLE = ("reward", "episode", "time", "done", "truncated", "ends", "by", "duration")  # roles of one column
 MARKS = ("done", "truncated", "ends")  # roles that may also be said by what a column says
 UNWANTED = """cost costs expense expenses died death deaths dead dies mortality fatal fatality loss losses penalty
     penalties readmission readmissions readmitted relapse complication complications harm harms adverse pain damage
@@ -63,6 +64,7 @@ class Roles:
     rest: bool = False  # whether the state is all that was left, since nobody said what it is
     notes: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()  # added up beside the reward
+    duration: str | None = None  # how long it took until the next decision
 
     def without(self, names: Iterable[str]) -> Roles:
         """The same roles without some columns of the state, of which there must be others."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.base.arrays import Booleans, Integers, first
+from certeq.base.arrays import Booleans, Floats, Integers, first
 from certeq.base.display import several
 from certeq.base.errors import InputError
 from certeq.data.batch import ENDED
@@ -20,6 +20,7 @@ from certeq.data.recipes.fitting import place
 LAST = "last row of an episode without a next state"
 NO_ACTION = "row without an action"
 BEFORE_GAP = "row before a gap in time"
+DAY = 86_400_000_000  # microseconds
 RARE = 0.2  # of the steps: as long as no more of them are gaps, little is lost by cutting there
 
 
@@ -34,6 +35,7 @@ class Links:
     then: Integers  # (k,), entry of its next state, ENDED where the episode ended
     episode: Integers | None = None  # (k,)
     time: Integers | None = None  # (k,), how many rows of the episode came before
+    elapsed: Floats | None = None  # (k,), from its time to the next one; NaN where there is none
     dropped: Mapping[str, int] = field(default_factory=dict)
     group: Integers | None = None  # episode of each row that is not blank, in the long layout
     last: Booleans | None = None  # whether each is the last one of its episode
@@ -104,6 +106,7 @@ def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str,
     follows = np.append(episode[1:] == episode[:-1], False)  # whether the next row belongs to the same episode
     teller = _Whereabouts(columns, roles, rows, order)
     odd = np.zeros(len(rows), dtype=bool) if clock is None else _gaps(clock, follows, gaps, teller)
+    elapsed = None if roles.time is None else np.append(np.diff(_moments(columns[roles.time])[order]), np.nan)
     far = odd & (gaps == "cut")
     if gaps == "allow" and odd.any():
         steps = f"{int(odd.sum()):,} of {several(int(follows.sum()), 'step')}"
@@ -126,6 +129,7 @@ def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str,
         then=np.where(ended[kept], ENDED, np.append(order[1:], 0)[kept]),
         episode=episode[kept],
         time=_positions(episode)[kept],
+        elapsed=None if elapsed is None else np.where(follows, elapsed, np.nan)[kept],
         dropped=_counted({NO_ACTION: ~acts, LAST: acts & ~ended & ~follows, BEFORE_GAP: acts & ~ended & follows & far}),
         group=_back(order, episode),
         last=_back(order, ~follows),
@@ -213,8 +217,8 @@ def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Whereabouts) -> Boo
         name, before, after = teller.roles.time, teller.time(i), teller.time(i + 1)
         raise InputError(
             f"{teller.episode(i)} has a gap: {name} goes from {before} to {after}, but the usual step is another one. "
-            "Fill the gap, or say gaps='allow' (--gaps allow) to take the next row whenever it comes, or gaps='cut' to "
-            "leave such rows out.",
+            "Say duration='times' (--duration times) to let the time itself count, gaps='allow' (--gaps allow) to take "
+            "the next row whenever it comes, or gaps='cut' to leave such rows out; or fill the gap.",
             remedy={"gaps": "cut" if far.sum() < RARE * len(at) else "allow"},
         )
     return far
@@ -237,6 +241,19 @@ def _clock(column: Column, name: str, rows: Integers) -> Any:
             "like 2024-03-31, or say time=False (--time none) to take the rows in the order in which they stand."
         )
     return _calendar(dates)
+
+
+def _moments(column: Column) -> Floats:
+    """Times as numbers: dates in days, all else as it stands."""
+    if not dated(column):
+        return np.asarray(column.numbers())
+    dates = column.values if column.kind == "date" else text_dates(column.labels)[column.values]
+    return np.asarray(dates.astype("datetime64[us]").astype(np.int64) / DAY)
+
+
+def dated(column: Column) -> bool:
+    """Whether a column of times holds dates rather than numbers."""
+    return column.kind == "date" or bool(np.isnan(column.numbers()).any())
 
 
 def _calendar(dates: Any) -> Integers:
