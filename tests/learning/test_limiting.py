@@ -10,6 +10,7 @@ from certeq import MDP, InputError, evaluate, sampling
 from certeq.learning.learned import learn
 from certeq.learning.limiting import constrained, cost_case
 from certeq.planners.constrained import Constrained, frontier
+from certeq.questions.sure import sentences
 from certeq.report import learned_page
 from certeq.report.style import to_png
 
@@ -74,7 +75,7 @@ def test_what_is_learned_at_the_price_is_the_corner_that_keeps_the_limit(seed: i
 def test_a_limit_that_does_not_bind_leaves_rewards_as_they_are() -> None:
     batch = logged(60, rng=0)
     free = learn(batch, discount=GAMMA, limit="units <= 1000")
-    assert free.summary.decisions == ()
+    assert "keeps units<=1000 without being charged for it" in free.summary.decisions[0]
     assert free.rules.limit == ("units<=1000",)
     assert (free.policy.actions == learn(batch, discount=GAMMA, reward_pool="none").policy.actions).all()
 
@@ -108,6 +109,7 @@ def test_chances_that_limits_are_kept_are_of_the_same_models() -> None:
     assert told.kept == ((drawn.values[0] <= 8).mean(),)
     assert told.costs[0].mean == pytest.approx(drawn.values[0].mean())
     page = learned_page.render(found)
+    assert "By the model, units<=8 is kept with a chance of " in list(sentences(found))[-1]
     assert "Value against cost" in page
     assert 'id="frontier-1"' in page
     assert to_png(certeq.pictures.frontier(both.frontiers[0]))

@@ -103,7 +103,7 @@ class Batch:
         """Some of the rows; states, actions and all else stay what they are."""
         parts = {each.name: getattr(self, each.name) for each in fields(self)}
         arrays: dict[str, Any] = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}
-        return replace(self, **arrays, beside={name: each[rows] for name, each in self.beside.items()})
+        return replace(self, **arrays, beside={name: part[rows] for name, part in self.beside.items()})
 
     def __len__(self) -> int:
         return len(self.state)

@@ -18,6 +18,7 @@ from certeq.base.display import number
 from certeq.base.errors import InputError, unknown
 from certeq.data.batch import Batch
 from certeq.learning.case import Case, Data
+from certeq.model.kernel import Rows
 from certeq.planners.constrained import Constrained, Within, keep
 
 
@@ -58,9 +59,10 @@ def constrained(case: Case, names: Sequence[str]) -> Constrained:
             "another one (regularizer=, --regularizer) to plan with costs."
         )
     tables = [model.reward(cost_case(case, name).table) for name in names]
-    start = rows_of(case).starts
+    start, sparse = rows_of(case).starts, case.data.counts.sparse
+    rows = model.transition if sparse else Rows.trusted(model.transition.dense())  # once, for many plans
     return Constrained(
-        model.transition, model.reward(case.table), np.array(tables), rules.discount, start, model.allowed,
+        rows, model.reward(case.table), np.array(tables), rules.discount, start, model.allowed,
         rules.horizon, case.data.counts.visits,
     )  # fmt: skip
 
@@ -92,15 +94,16 @@ def limit(case: Case) -> tuple[Case, Limited | None]:
 def _priced(case: Case, prices: dict[str, float]) -> Case:
     """The case of rows whose rewards are net of prices."""
     batch, charged = rows_of(case), {name: price for name, price in prices.items() if price > 0}
+    one = "and one action is advised in every state, however close another one comes"
     if not charged:
-        return case
+        said = f"The best policy keeps {' and '.join(case.rules.limit)} without being charged for it, {one}."
+        return Case(replace(case.data, decisions=(said, *batch.decisions)), case.rules, case.usual)
     assert batch.reward is not None
     net = batch.reward - sum(price * batch.beside[name] for name, price in charged.items())
     each = " and ".join(f"{number(price)} for each unit of {name!r}" for name, price in charged.items())
     told = (
-        f"To keep {' and '.join(case.rules.limit)}, rewards are charged {each}, and one action is advised in every "
-        "state, however close another one comes. All values and chances here are net of the charge; what the advice "
-        "earns and what it costs is told apart, under value against cost."
+        f"To keep {' and '.join(case.rules.limit)}, rewards are charged {each}, {one}. All values and chances here "
+        "are net of the charge; what the advice earns and what it costs is told apart, under value against cost."
     )
     data = Data.of_rows(replace(batch, reward=net, decisions=(told, *batch.decisions)))
     return Case(data, case.rules, case.usual)

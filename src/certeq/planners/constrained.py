@@ -27,9 +27,9 @@ from scipy.optimize import linprog
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.base.display import number
 from certeq.base.errors import InputError
-from certeq.model.kernel import Kernel
+from certeq.model.kernel import Kernel, is_sparse
 from certeq.planners import solve, solve_finite
-from certeq.planners.backup import chosen, value_policy
+from certeq.planners.backup import chosen, policy_rows, value_policy
 
 ROUNDING = 1e-10  # of the largest value or cost: corners closer than this are one
 MOST = 1000  # corners that are looked for
@@ -88,6 +88,10 @@ class Constrained:
 
     def worth(self, policy: Integers) -> list[float]:
         """Reward and each cost of a policy, under the start."""
+        if self.horizon is None and not is_sparse(self.model):  # how often each state is met, discounted, tells all
+            rows = policy_rows(self.model, policy)
+            often = np.linalg.solve(np.eye(len(rows)) - self.discount * rows.T, self.start)
+            return [float(often @ chosen(table, policy)) for table in (self.reward, *self.costs)]
         return [float(self._value(table, policy) @ self.start) for table in (self.reward, *self.costs)]
 
     def _value(self, table: Floats, policy: Integers) -> Floats:

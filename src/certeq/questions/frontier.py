@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers, Rng, floats, middle
+from certeq.base.arrays import Floats, Integers, floats, middle
 from certeq.base.display import number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.learning.case import Case
@@ -22,13 +22,11 @@ from certeq.learning.learned import Learned, asked
 from certeq.learning.limiting import constrained, cost_case, rows_of
 from certeq.planners.constrained import Constrained, Corner
 from certeq.planners.constrained import frontier as corners_of
-from certeq.planners.episodic import check_ends
-from certeq.questions.again import draw_bagged
-from certeq.questions.asking import ADVICE, Asking, Question, affordable_draws
-from certeq.questions.chains import as_problem, follow, read_policy, value_chains
+from certeq.questions.asking import Asking, Question, affordable_draws
+from certeq.questions.chains import read_policy
 from certeq.questions.episodes import behavior, watched
 from certeq.questions.exact import evaluate
-from certeq.questions.posterior import LEVEL, REMEDY, CredibleInterval
+from certeq.questions.posterior import LEVEL, CredibleInterval, drawn_values
 
 
 @dataclass(frozen=True)
@@ -208,11 +206,12 @@ def _ask(asking: Asking) -> Tradeoffs:
     except InputError as error:
         return Tradeoffs(found, why_not=str(error))
     cases = (case, *(cost_case(case, name) for name in limits))
-    value, *costs = (_drawn(each, learned.policy.actions, draws, asking.rng) for each in cases)
+    start, policy = rows_of(case).starts, (learned.policy.actions,)
+    value, *costs = (drawn_values(each, policy, start, draws=draws, rng=asking.rng)[0] for each in cases)
     kept = np.array([cost <= most for cost, most in zip(costs, limits.values(), strict=True)])
     return Tradeoffs(
         found,
-        interval(value),
+        interval(value) if learned.batch is not rows_of(case) else None,
         tuple(map(interval, costs)),
         tuple(kept.mean(axis=1).tolist()),
         float(kept.all(axis=0).mean()),
@@ -227,30 +226,11 @@ def interval(values: Floats) -> CredibleInterval:
     return CredibleInterval(float(values.mean()), float(low), float(high))
 
 
-def _drawn(case: Case, policy: Integers, draws: int, rng: Rng) -> Floats:
-    """What a policy adds up to in drawn models, ``(draws,)``: the same models whatever is added up."""
-    S, A, H = case.data.counts.n_states, case.data.counts.n_actions, case.rules.horizon
-    steps, gamma, start = read_policy(ADVICE, policy, S, A, H), np.asarray(case.rules.discount), rows_of(case).starts
-    found = []
-    for drawn, _ in draw_bagged(case, draws, rng=rng):
-        for models in map(drawn.block, drawn.blocks):
-            if H is None:
-                chain = follow(*models, steps[0])
-                check_ends(as_problem(*chain, gamma), remedy=REMEDY)
-                values = value_chains(*chain, gamma, compiles=False)
-            else:
-                values = np.zeros(models[0].shape[:2])
-                for t in reversed(range(H)):
-                    rows, gain = follow(*models, steps[t % len(steps)])
-                    values = gain + gamma * (rows @ values[..., None])[..., 0]
-            found.append(values @ start)
-    return np.concatenate(found)
-
-
 ASKED = Question(
     "frontier",
     _ask,
     doing="Following value against cost",
     asks="what a limit costs, and whether it is kept",
+    plans=150,  # about
     applies=lambda learned: learned.batch is not None and bool(learned.batch.beside),
 )

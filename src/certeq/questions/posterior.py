@@ -279,6 +279,8 @@ def drawn_values(
     case: Case, policies: Iterable[ArrayLike], start: Floats, *, draws: int, rng: Rng, watched: int | None = None
 ) -> Floats:
     """Values of policies under a start, in models drawn from all that a case leaves open, ``(P, draws)``."""
+    if case.peculiar:
+        raise InputError(case.peculiar)
     rules, model = case.rules, case.model
     S, A = model.counts.n_states, model.counts.n_actions
     read = [read_policy("", policy, S, A, rules.horizon) for policy in policies]

@@ -67,6 +67,10 @@ def sentences(findings: Findings) -> Iterator[str]:
         yield "From counts alone data cannot be drawn again, and these intervals tend to be too narrow."
     if findings.outer is not None:
         yield findings.outer.lines()[0]
+    if findings.frontier is not None and findings.frontier.kept:
+        limits = zip(findings.learned.rules.limit, findings.frontier.kept, strict=True)
+        kept = [f"{limit} is kept with a chance of {percent(share, found.draws)}" for limit, share in limits]
+        yield f"By the model, {' and '.join(kept)}."
 
 
 def to_json(findings: Findings) -> dict[str, Any]:
