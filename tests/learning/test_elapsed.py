@@ -11,7 +11,7 @@ import naive
 from certeq import Batch, InputError, solve
 from certeq.learning.elapsed import fading, share
 from certeq.learning.learned import learn
-from certeq.report import learned_page
+from certeq.report import checklist, learned_page
 
 GAMMA = 0.9
 # A workshop: a machine runs (0) or is down (1). Down, a quick fix (0) takes a day or two and often fails; an overhaul
@@ -215,6 +215,7 @@ def test_what_takes_steps_to_be_alike_is_withheld_in_words() -> None:
         assert "here they have a duration" in found.missing[name]
     page = learned_page.render(found)
     assert "discounted by 0.9 for each day" in page
+    assert "each day discounted by 0.9" in checklist.write(found)
     policy = learned.policy.actions
     asks = (
         lambda: certeq.audit(batch, 0.5, discount=GAMMA),

@@ -11,7 +11,7 @@ from certeq.learning.learned import learn
 from certeq.learning.limiting import constrained, cost_case
 from certeq.planners.constrained import Constrained, frontier
 from certeq.questions.sure import sentences
-from certeq.report import learned_page
+from certeq.report import checklist, learned_page
 from certeq.report.style import to_png
 
 GAMMA = 0.9
@@ -112,6 +112,7 @@ def test_chances_that_limits_are_kept_are_of_the_same_models() -> None:
     assert "By the model, units<=8 is kept with a chance of " in list(sentences(found))[-1]
     assert "Value against cost" in page
     assert 'id="frontier-1"' in page
+    assert "half<=4 is kept by the model" in checklist.write(found).replace("\\", "").replace("&lt;", "<")
     assert to_png(certeq.pictures.frontier(both.frontiers[0]))
     assert certeq.examine(loose, draws=0).frontier.kept == ()
 

@@ -9,7 +9,7 @@ import naive
 from certeq import InputError, sampling, solve, solve_average
 from certeq.learning.learned import learn
 from certeq.model.mdp import MDP
-from certeq.report import learned_page
+from certeq.report import checklist, learned_page
 
 
 def a_world(seed: int, S: int = 4, A: int = 2):
@@ -118,6 +118,7 @@ def test_what_adds_up_discounted_rewards_is_withheld_in_words() -> None:
             ask(learned, 0.5) if ask is certeq.audit else ask(learned)
     page = learned_page.render(found)
     assert "beyond the average" in page
+    assert "the reward per decision in the long run" in checklist.write(found)
     assert "only where rewards are discounted" in page
 
 

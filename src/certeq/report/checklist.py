@@ -119,9 +119,13 @@ def _actions(findings: Findings) -> str:
 
 
 def _goal(findings: Findings) -> str:
-    rules = findings.learned.rules
+    learned, rules = findings.learned, findings.learned.rules
+    goal = " ".join([learned.summary.goal, *(f"{each} is kept by the model." for each in rules.limit)])
+    if rules.average:
+        return f"{goal} What counts is the reward per decision in the long run."
     ahead = f"over {several(rules.horizon, 'decision')}" if rules.horizon else "over all that follows"
-    return f"{findings.learned.summary.goal} Rewards are added up {ahead}, each step discounted by {rules.discount:g}."
+    unit = (learned.batch.unit if learned.batch is not None else "") or "step"
+    return f"{goal} Rewards are added up {ahead}, each {unit} discounted by {rules.discount:g}."
 
 
 def _method(findings: Findings) -> str:
