@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trust import distinct, formats, planting, terminals
+from trust import costs, distinct, formats, planting, terminals
 from trust.rows import Row, scaled, words
 
 
@@ -32,6 +32,12 @@ def at_the_ends(folder: Path) -> Iterator[Row]:
     yield Row(what, sum(found.values()), words(found), failures)
 
 
+def small_files(folder: Path) -> Iterator[Row]:
+    """Small files with large contents: time, memory and disk are linear in the cells and in the different labels."""
+    found, failures = costs.campaign(folder, np.random.default_rng(13), scaled(200))
+    yield Row("tables with long labels, many, or both", sum(found.values()), words(found), failures)
+
+
 def kept_apart(folder: Path) -> Iterator[Row]:
     """Columns of any type in any container: two values that differ stay two, or the column is refused."""
     found, failures = distinct.campaign(np.random.default_rng(11), scaled(20_000))
@@ -48,6 +54,7 @@ ATTACKS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "planted": planted,
     "files": files,
     "extremes": at_the_ends,
+    "costs": small_files,
     "distinct": kept_apart,
     "stops": stops,
 }

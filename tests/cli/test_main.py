@@ -134,7 +134,9 @@ def test_a_label_of_ten_thousand_letters_passes(certeq):
     done = certeq("learn", "rows.csv", "--state", label)
     assert done.code == 0
     assert certeq("apply", "certeq-out/policy.json", "rows.csv").code == 0
-    assert label in cells("actions.csv")
+    assert label in cells("certeq-out/policy.csv")
+    assert label not in cells("actions.csv")
+    assert f"{label[:99]}…" in cells("actions.csv")  # where it would stand in every row
 
 
 @pytest.mark.parametrize("label", ["\x1b[2J", "\x1b]0;title\x07", "\x9b31m"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -87,6 +87,17 @@ def check_pairs(n_states: int, n_actions: int, decisions: int = 1) -> None:
         raise InputError(
             f"{n_states:,} states and {n_actions:,} actions{times} make {pairs:,} pairs, more than {limit:,}. Group "
             f"the labels of either, or {way_out('pairs')}."
+        )
+
+
+def check_lengths(where: str, texts: Iterable[object]) -> None:
+    """Refuse labels that are documents, whatever file they are in."""
+    limit = most("label")
+    length = max((len(text) for text in texts if isinstance(text, str)), default=0)
+    if length > limit:
+        raise InputError(
+            f"{where} holds a text of {length:,} characters; a label may have {limit:,}. Shorten it, or "
+            f"{way_out('label')}."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,8 @@ import typer
 
 from certeq.base.errors import InputError, nearest
 from certeq.cli import options
+
+SENTENCE = 1_000  # characters of the advice in words, at most
 
 
 def apply(
@@ -41,6 +43,7 @@ def apply(
     from certeq.base.display import several
     from certeq.cli import show
     from certeq.data.reading import columns
+    from certeq.data.recipes.columns import clipped, shown
     from certeq.learning.policy import Policy
 
     writing.check_free([out], force=force)
@@ -51,8 +54,9 @@ def apply(
     kept = options.names(keep) or []
     for name in kept:
         _check_column(name, table, "--keep takes columns of the rows")
+    _check_copies([table[name] for name in kept])
     advice = advisor.apply(table, step=_steps(step, table))
-    states, names = [*advisor.state_names, None], [*advisor.action_names, None]  # the last for what is not known
+    states, names = ([*shown(given), None] for given in (advisor.state_names, advisor.action_names))  # None: not known
     copied = [np.asarray(table[name]).tolist() for name in kept]
     parts = (advice.state, advice.action, advice.visits, advice.rival)
     numbers = (advice.chance, advice.stake, advice.gap)
@@ -60,7 +64,7 @@ def apply(
     told = (*(part.tolist() for part in parts), *(map(_written, part.tolist()) for part in numbers), *words)
     lines: list[tuple[Any, ...]] = []
     for *others, s, a, visits, b, chance, stake, gap, said, among, far, why in zip(*copied, *told, strict=True):
-        advised = (said, names[a], chance, " | ".join(among), stake)
+        advised = (clipped(said, SENTENCE), names[a], chance, " | ".join(map(clipped, among)), stake)
         support = (visits if a >= 0 else None, names[b], gap, ", ".join(far))
         lines.append((len(lines) + 1, *others, states[s], *advised, *support, why))
     header = ("row", *kept, "state", "advice", "action", "chance", "set", "at_stake", "visits", "runner_up", "gap")
@@ -104,6 +108,21 @@ def _steps(said: str | None, table: Mapping[str, Any]) -> Any:
 def _check_column(name: str, table: Mapping[str, Any], takes: str) -> None:
     if name not in table:
         raise InputError(f"{takes}; there is no {name!r}.{nearest(name, table)} There are: {', '.join(table)}.")
+
+
+def _check_copies(columns: Sequence[Any]) -> None:
+    """Refuse to copy more than could have been read: a small file can name a long label in many rows."""
+    import numpy as np
+
+    from certeq.base.limits import most, way_out
+
+    texts = [column for column in columns if getattr(column, "labels", ())]
+    size = sum(int(np.array([*map(len, text.labels), 0])[text.values].sum()) for text in texts)
+    if size > most("bytes"):
+        raise InputError(
+            f"The columns to keep hold {size:,} characters, more than the {most('bytes'):,} bytes that a table may "
+            f"have. Keep fewer, or {way_out('bytes')}."
+        )
 
 
 def _written(value: float) -> float | None:

@@ -17,7 +17,7 @@ import certeq
 from certeq.base.arrays import Integers
 from certeq.base.errors import InputError
 from certeq.base.forms import Finite, Whole, check_json, damaged, fill, table, whole_table
-from certeq.base.limits import most, way_out
+from certeq.base.limits import check_lengths, most, way_out
 from certeq.data.recipes import Recipe
 from certeq.data.recipes.recipe import RecipeForm
 
@@ -113,6 +113,7 @@ def read(given: Any) -> tuple[Any, ...]:
     if isinstance(given, bytes):
         check_json(given, WHAT)
     form = fill(PolicyForm, given, WHAT)
+    check_lengths("The list of actions", form.actions)
     recipe, n_actions = Recipe.of(form.recipe), len(form.actions)
     _check_order(form)
     actions = _advice(form, recipe.n_states)

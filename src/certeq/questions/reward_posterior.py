@@ -36,6 +36,7 @@ from certeq.model.rewards import estimate as estimate_rewards
 
 TRUST = np.array([0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0])  # k: rows that all noise counts for in a pair's own
 GRID = np.geomspace(0.02, 4, 20)  # of ω and τ, in standard deviations of all rewards
+NOTHING = 1e-70  # a spread below which rewards are all one: the largest of all is at least 1e-50
 
 
 class Conditionals(NamedTuple):
@@ -110,7 +111,8 @@ def reward_posterior(rewards: Rewards, batch: Batch | None, rows: Booleans | Non
     between = float((seen * (own - mean) ** 2).sum() / seen.sum())
     freedom = int(np.maximum(seen - 1, 0).sum())
     within = rewards.within if freedom else between
-    unit = np.sqrt(between + rewards.within) or 1e-9 * max(1.0, abs(mean))  # where all rewards are one, next to nothing
+    unit = np.sqrt(between + rewards.within)
+    unit = unit if unit > NOTHING else 1e-9 * max(1.0, abs(mean))  # where all rewards are one, next to nothing
     omega, tau = (axis.ravel() for axis in np.meshgrid(unit * GRID, unit * GRID, indexing="ij"))
     spreads = np.stack([omega**2, tau**2], axis=1)
     noisier = _noisier(own, seen, within, batch, rows)

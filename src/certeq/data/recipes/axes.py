@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy as np
 from certeq.base.arrays import Floats, Integers
 from certeq.base.errors import InputError
 from certeq.base.forms import Finite
-from certeq.data.recipes.columns import Column, Kind, Label, as_text, label_text, text_dates, text_flags
+from certeq.base.limits import check_lengths
+from certeq.data.recipes.columns import Column, Kind, Label, as_text, clipped, label_text, shown, text_dates, text_flags
 
 UNKNOWN = -1  # the code of a value that has none
 NOWHERE = -1  # the place of a code that has none
@@ -37,6 +39,7 @@ class Labels:
         if not set(map(type, self.labels)) <= TYPES[self.kind]:
             odd = next(label for label in self.labels if type(label) not in TYPES[self.kind])
             raise InputError(f"Column {self.column!r} needs labels of kind {self.kind}; got {odd!r}.")
+        check_lengths(f"Column {clipped(self.column)!r}", self.labels)
         if not 0 < len(set(self.labels)) == len(self.labels):
             raise InputError(f"Column {self.column!r} needs labels, all of them different.")
 
@@ -53,18 +56,24 @@ class Labels:
     def codes(self, table: Mapping[str, Column]) -> Integers:
         """Code of each row, UNKNOWN for a label that was never seen."""
         found = _of_kind(table[self.column], self.kind).distinct
-        place = {label: i for i, label in enumerate(self.labels)}  # 3, 3.0 and, for a flag, True and 1 are one key
+        place = self._place
         return np.array([*(place.get(label, UNKNOWN) for label in found.labels), UNKNOWN], dtype=np.int64)[found.codes]
 
+    @cached_property
+    def _place(self) -> dict[Label, int]:
+        return {label: i for i, label in enumerate(self.labels)}  # 3, 3.0 and, for a flag, True and 1 are one key
+
     def words(self, alone: bool) -> list[str]:
-        """Name of each code; alone, a label needs no column beside it."""
-        return [label_text(x) if alone else f"{self.column}={label_text(x)}" for x in self.labels]
+        """Name of each code; alone, a label needs no column beside it. Beside others, long ones are cut."""
+        texts = [label_text(x) for x in self.labels]
+        return texts if alone else [f"{clipped(self.column)}={text}" for text in shown(texts)]
 
     def why(self, table: Mapping[str, Column], row: int) -> str:
         """Why a row has no code."""
-        known = [label_text(label) for label in self.labels]
-        some = ", ".join(known[:8]) + (f", ... ({len(known)} in all)" if len(known) > 8 else "")
-        return f"{self.column!r} is {table[self.column].show(row)}, which never occurred in the data (known: {some})"
+        known = [clipped(label_text(label)) for label in self.labels[:8]]
+        some = ", ".join(known) + (f", ... ({self.size} in all)" if self.size > 8 else "")
+        value = table[self.column].show(row)
+        return f"{clipped(self.column)!r} is {value}, which never occurred in the data (known: {some})"
 
     @property
     def places(self) -> Integers | None:
@@ -119,14 +128,14 @@ class Bins:
         """Name of each code, an interval."""
         at = shortest(self.edges)
         if not at:
-            return ["any value" if alone else f"{self.column} any value"]
+            return ["any value" if alone else f"{clipped(self.column)} any value"]
         inner = [f"{a} to {b}" for a, b in itertools.pairwise(at)]
         cells = [f"below {at[0]}", *inner, f"{at[-1]} or more"]
-        return cells if alone else [f"{self.column} {cell}" for cell in cells]
+        return cells if alone else [f"{clipped(self.column)} {cell}" for cell in cells]
 
     def why(self, table: Mapping[str, Column], row: int) -> str:
         """Why a row has no code."""
-        return f"{self.column!r} is {table[self.column].show(row)}, which is not a number"
+        return f"{clipped(self.column)!r} is {table[self.column].show(row)}, which is not a number"
 
     @property
     def places(self) -> Integers | None:
@@ -173,15 +182,15 @@ class Clusters:
     def words(self, alone: bool) -> list[str]:
         """Name of each code: where the middle of the cluster lies."""
         middles = [
-            ", ".join(f"{name} {x:.3g}" for name, x in zip(self.columns, center, strict=True))
+            ", ".join(f"{clipped(name)} {x:.3g}" for name, x in zip(self.columns, center, strict=True))
             for center in self.centers
         ]
         return [f"cluster {i + 1} ({middle})" for i, middle in enumerate(middles)]
 
     def why(self, table: Mapping[str, Column], row: int) -> str:
         """Why a row has no code."""
-        bad = [name for name in self.columns if not np.isfinite(table[name].take(np.array([row])).numbers()[0])]
-        return f"{bad[0]!r} is {table[bad[0]].show(row)}, which is not a finite number"
+        bad = [name for name in self.columns if not np.isfinite(table[name].alone(row).numbers()[0])]
+        return f"{clipped(bad[0])!r} is {table[bad[0]].show(row)}, which is not a finite number"
 
 
 Present: TypeAlias = Labels | Bins | Clusters
@@ -210,7 +219,7 @@ class OrMissing:
 
     def words(self, alone: bool) -> list[str]:
         """Name of each code."""
-        return [*self.present.words(alone), "missing" if alone else f"{' + '.join(self.columns)} missing"]
+        return [*self.present.words(alone), "missing" if alone else f"{clipped(' + '.join(self.columns))} missing"]
 
     def why(self, table: Mapping[str, Column], row: int) -> str:
         """Why a row has no code."""

@@ -7,6 +7,7 @@ label known before) is a question about the few distinct labels and not about th
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ NUMERIC: tuple[Kind, ...] = ("boolean", "integer", "float")
 
 TABLE_LIMIT = 1 << 22  # a range of whole numbers up to this long is looked up in a table, above it by bisection
 ABSENT = ("NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A")  # what text files write where a value is missing
+SHOWN = 100  # characters of a label, or of a column's name, in the name of a state and in messages
 TRUE, FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 
 
@@ -46,6 +48,12 @@ class Column:
     def take(self, rows: Integers | Booleans) -> Column:
         """The column of some of the rows."""
         return Column(self.kind, self.values[rows], self.missing[rows], self.labels)
+
+    def alone(self, row: int) -> Column:
+        """The column of one row, which knows no other labels: a table may have many rows to explain."""
+        label = () if self.kind != "text" or self.missing[row] else (str(self.label(row)),)
+        values = np.zeros(1, dtype=np.int64) if label else self.values[row : row + 1]
+        return Column(self.kind, values, self.missing[row : row + 1], label)
 
     def without(self, rows: Booleans) -> Column:
         """The column with some of its rows blank."""
@@ -181,6 +189,18 @@ def is_whole(column: Column) -> bool:
     return bool(
         (few == np.round(few)).all() and (values == np.round(values)).all() and np.abs(values).max(initial=0) < 2**53
     )
+
+
+def clipped(text: str, room: int = SHOWN) -> str:
+    """As much of a text as a name or a message has room for: names are many, and texts may be long."""
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def shown(texts: Iterable[str]) -> list[str]:
+    """Texts cut to what there is room for; those that are then alike are numbered, so that they stay apart."""
+    cut = [clipped(text) for text in texts]
+    often = Counter(cut)
+    return [f"{text} (label {i})" if often[text] > 1 else text for i, text in enumerate(cut)]
 
 
 def label_text(label: Label) -> str:

@@ -18,7 +18,7 @@ from certeq.base.errors import InputError, nearest
 from certeq.base.forms import Whole, damaged, fill, whole_table
 from certeq.data.positions import MOST_DISPLACEMENTS, Positions
 from certeq.data.recipes.axes import FORMS, NOWHERE, PRESENT, UNKNOWN, Axis, Labels, OrMissing
-from certeq.data.recipes.columns import TABLE_LIMIT, Column, compact, label_text
+from certeq.data.recipes.columns import TABLE_LIMIT, Column, clipped, compact, label_text, shown
 from certeq.data.recipes.containers import column
 
 VERSION = 1
@@ -87,7 +87,7 @@ class Recipe:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """A name for each state, such as ``dose=low, age 40 to 55``; all different."""
-        words = [axis.words(alone=len(self.axes) == 1) for axis in self.axes]
+        words = [self.axes[0].words(alone=True)] if len(self.axes) == 1 else self._words
         names = [", ".join(w[c] for w, c in zip(words, cell, strict=True)) for cell in self.cells.tolist()]
         often = Counter(names)  # labels that contain commas may run together
         return tuple(f"{name} (state {i})" if often[name] > 1 else name for i, name in enumerate(names))
@@ -123,6 +123,7 @@ class Recipe:
     def parts(self, states: Integers) -> list[tuple[str, ...]]:
         """Words for some states, one for each axis: a table that reads better than long names."""
         words = [axis.words(alone=True) for axis in self.axes]
+        words = words if len(words) == 1 else list(map(shown, words))
         return [tuple(w[c] for w, c in zip(words, cell, strict=True)) for cell in self.cells[states].tolist()]
 
     def encode(self, table: Mapping[str, Any]) -> Integers:
@@ -157,19 +158,10 @@ class Recipe:
         """Say why a row has no state; an empty text where it has one."""
         names = [name for name in self.column_names if name in table]
         one = self.read({name: _one(table[name], row) for name in names})
-        for axis in self.axes:
-            gone = [name for name in axis.columns if one[name].missing[0] and not isinstance(axis, OrMissing)]
-            if gone:
-                return f"{gone[0]!r} is missing"
-            if axis.codes(one)[0] < 0:
-                return axis.why(one, 0)
-        if self.encode(one)[0] >= 0:
-            return ""
-        parts = [axis.words(alone=False)[axis.codes(one)[0]] for axis in self.axes]
-        return f"the combination {', '.join(parts)} never occurred in the data"
+        return "" if self.encode(one)[0] >= 0 else self.explain_many(one, np.array([0]))[0]
 
     def explain_many(self, table: Mapping[str, Any], rows: Integers) -> list[str]:
-        """Say why each of some rows has no state; rows that fail alike are looked at once."""
+        """Say why each of some rows, none of which has a state, has none; rows that fail alike are looked at once."""
         part = {name: values.take(rows) for name, values in self.read(table).items()}
         codes = np.stack([axis.codes(part) for axis in self.axes], axis=1)
         marks = np.stack([part[axis.columns[0]].distinct.codes for axis in self.axes], axis=1)
@@ -183,9 +175,23 @@ class Recipe:
             else:  # a cluster fails by any of its columns, so its rows are each looked at
                 key = (axis, int(marks[row, axis]), row if len(self.axes[axis].columns) > 1 else 0)
             if key not in alike:
-                alike[key] = self.explain(part, row)
+                alike[key] = self._why(part, row, axis) if fails[row] else self._unmet(codes[row].tolist())
             reasons.append(alike[key])
         return reasons
+
+    def _why(self, table: Mapping[str, Column], row: int, failing: int) -> str:
+        """Why a row has no code on an axis."""
+        axis = self.axes[failing]
+        gone = [name for name in axis.columns if table[name].missing[row] and not isinstance(axis, OrMissing)]
+        return f"{clipped(gone[0])!r} is missing" if gone else axis.why(table, row)
+
+    def _unmet(self, codes: list[int]) -> str:
+        parts = [words[code] for words, code in zip(self._words, codes, strict=True)]
+        return f"the combination {', '.join(parts)} never occurred in the data"
+
+    @cached_property
+    def _words(self) -> list[list[str]]:
+        return [axis.words(alone=False) for axis in self.axes]
 
     @cached_property
     def _known(self) -> list[Integers]:
@@ -257,7 +263,7 @@ def _along(axis: Axis, ordered: Mapping[str, Iterable[Any]], unordered: tuple[st
 
 def _one(values: Any, row: int) -> Any:
     """The given row alone, before anything is converted: a table may have many rows to explain."""
-    return values.take(np.array([row])) if isinstance(values, Column) else values[row : row + 1]
+    return values.alone(row) if isinstance(values, Column) else values[row : row + 1]
 
 
 def _places(known: Integers, key: Integers) -> Integers:
