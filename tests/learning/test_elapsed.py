@@ -219,7 +219,6 @@ def test_what_takes_steps_to_be_alike_is_withheld_in_words() -> None:
     policy = learned.policy.actions
     asks = (
         lambda: certeq.audit(batch, 0.5, discount=GAMMA),
-        lambda: certeq.bootstrap(learned),
         lambda: certeq.collect_next(learned),
         lambda: certeq.questions.off_policy.off_policy(batch, policy, GAMMA),
         lambda: certeq.questions.posterior.posterior(learned.model, learned.table, GAMMA, {"a": policy}, batch=batch),

@@ -197,6 +197,11 @@ class Rules:
         if self.average and (self.horizon is not None or self.limit):
             other = "limit" if self.limit else "horizon"
             raise InputError(f"An average is of decisions without end: leave {other}= out (--{other}), or average=.")
+        if self.limit and self.risk is not None:
+            raise InputError(
+                "With a limit one action is advised in every state, since another one might break it, and risk= lets "
+                "people go on as they did in some: leave one of them out (--limit, --risk)."
+            )
         if self.average and self.regularizer == "discount":
             raise InputError("An average has no discount to lower: choose another regularizer (--regularizer).")
         if self.reward_by == "next_state" and self.reward_pool not in ("none", "auto"):
