@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from trust import costs, distinct, formats, planting, terminals
+from trust import containers, costs, distinct, formats, planting, terminals
 from trust.rows import Row, scaled, words
 
 
@@ -38,6 +39,22 @@ def small_files(folder: Path) -> Iterator[Row]:
     yield Row("tables with long labels, many, or both", sum(found.values()), words(found), failures)
 
 
+def contained(folder: Path) -> Iterator[Row]:
+    """Hardened containers: a read-only root, no home, no network, no rights, little memory."""
+    if not containers.able():
+        yield Row("not run: only root can arrange it", 0, "")
+        return
+    rng = np.random.default_rng(14)
+    containers.prepare(folder / "case")
+    found: Counter[str] = Counter()
+    failures = []
+    for _ in range(scaled(20)):
+        what, wrong = containers.attempt(folder / "case", containers.drawn(rng))
+        found[what] += 1
+        failures += [wrong] if wrong else []
+    yield Row("`learn` in settings drawn at random", sum(found.values()), words(found), failures)
+
+
 def kept_apart(folder: Path) -> Iterator[Row]:
     """Columns of any type in any container: two values that differ stay two, or the column is refused."""
     found, failures = distinct.campaign(np.random.default_rng(11), scaled(20_000))
@@ -55,6 +72,7 @@ ATTACKS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "files": files,
     "extremes": at_the_ends,
     "costs": small_files,
+    "containers": contained,
     "distinct": kept_apart,
     "stops": stops,
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from certeq.base.errors import InputError
+from certeq.base.limits import cramped
 
 REMEDY = "It is damaged, cut off, or not what its name says. Write it again, or save it as CSV."
 
@@ -25,7 +26,7 @@ def door(what: str, remedy: str = REMEDY) -> Iterator[None]:
     except MemoryError:
         raise InputError(f"{what} needs more memory than there is. Split it, or keep fewer columns.") from None
     except BaseException as error:
-        if short_of_threads(error):
+        if short_of_threads(error) or cramped():
             raise
         raise _refusal(what, error, remedy) from None
 

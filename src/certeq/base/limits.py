@@ -16,6 +16,7 @@ from pathlib import Path
 from certeq.base.errors import InputError
 
 PREFIX = "CERTEQ_MAX_"
+ROOM = 2 << 30  # bytes of addresses: libraries reserve that much and use a sixth of it
 
 
 def memory() -> int:
@@ -23,12 +24,22 @@ def memory() -> int:
     sizes = [16 << 30]  # where nobody tells
     if hasattr(os, "sysconf"):
         sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    if sys.platform != "win32":
-        import resource
+    return min((*sizes, *_address_space(), *group_limits()))
 
-        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-        sizes += [soft] if soft != resource.RLIM_INFINITY else []
-    return min((*sizes, *group_limits()))
+
+def _address_space() -> tuple[int, ...]:
+    """Bytes of addresses that a shell lets this process have (``ulimit -v``), if it says."""
+    if sys.platform == "win32":
+        return ()
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return (soft,) if soft != resource.RLIM_INFINITY else ()
+
+
+def cramped() -> bool:
+    """Whether there are too few addresses for libraries to be loaded, whatever they then complain about."""
+    return any(size < ROOM for size in _address_space())
 
 
 @cache

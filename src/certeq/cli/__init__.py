@@ -15,6 +15,7 @@ import typer
 import certeq
 from certeq.base.doors import short_of_threads
 from certeq.base.errors import InputError
+from certeq.base.limits import ROOM, cramped
 from certeq.base.manners import STOPPED, interrupts, say
 from certeq.cli.apply import apply
 from certeq.cli.audit import audit
@@ -34,6 +35,10 @@ GONE = (
 CROWDED = (
     "This machine lets the process start no more threads, processes or files. Nothing was written by halves. Raise the "
     "limit (ulimit -u, ulimit -n), or take fewer threads with CERTEQ_THREADS and POLARS_MAX_THREADS."
+)
+NARROW = (
+    f"There is not enough memory for this: libraries take {ROOM >> 30} GiB of addresses, of which they use little, and "
+    "the limit is lower (ulimit -v). Nothing was written by halves. Raise it, or limit the memory by a control group."
 )
 # Linear systems here are small: threads inside the linear algebra would wait for one another, and change last digits.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -69,9 +74,9 @@ def _polite(verb: Callable[..., None]) -> Callable[..., None]:
             say(f"Error: {GONE}")
             raise typer.Exit(1) from None
         except BaseException as error:
-            if not short_of_threads(error):
+            if not short_of_threads(error) and not cramped():
                 raise
-            say(f"Error: {CROWDED}")
+            say(f"Error: {NARROW if cramped() else CROWDED}")
             raise typer.Exit(1) from None
 
     return run
