@@ -160,6 +160,16 @@ def test_a_finite_horizon_whose_sums_would_overflow_is_refused_and_one_below_tha
         solve_finite(rows, [[1.7e308]], discount, horizon)
 
 
+@pytest.mark.parametrize("size", [1e-80, 1e-158, 1e-310])
+def test_rewards_of_endings_that_are_next_to_nothing_beside_others_spoil_no_posterior(size):
+    """Their variance is the smallest of numbers, or none, and what is divided by it would be beyond the largest."""
+    rng, ends = np.random.default_rng(0), np.arange(60) % 5 == 4
+    rows = {"episode": np.arange(60) // 5, "state": rng.choice(list("ABC"), 60), "action": rng.choice(list("xy"), 60)}
+    earned = rng.integers(-3, 4, 60) * np.where(ends, size, 1.0)
+    learned = certeq.learn(certeq.read(rows | {"reward": earned, "done": ends}), draws=5)
+    assert np.isfinite(learned.policy.chances).all()
+
+
 def test_no_number_that_is_none_leaves_by_any_door():
     for value in (np.nan, np.inf, -np.inf, np.float64("nan")):
         table, file = (lambda x: texts.csv_text(["value"], [[x]])), (lambda x: texts.json_text({"value": [x]}))
