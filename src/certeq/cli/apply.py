@@ -12,7 +12,7 @@ import typer
 from certeq.base.errors import InputError, nearest
 from certeq.cli import options
 
-SENTENCE = 1_000  # characters of the advice in words, at most
+NAME, SENTENCE = 400, 1_000  # characters of a state or an action, and of the advice in words, at most
 
 
 def apply(
@@ -56,7 +56,8 @@ def apply(
         _check_column(name, table, "--keep takes columns of the rows")
     _check_copies([table[name] for name in kept])
     advice = advisor.apply(table, step=_steps(step, table))
-    states, names = ([*shown(given), None] for given in (advisor.state_names, advisor.action_names))  # None: not known
+    given = advisor.state_names, advisor.action_names
+    states, names = ([*shown(each, NAME), None] for each in given)  # None: not known
     copied = [np.asarray(table[name]).tolist() for name in kept]
     parts = (advice.state, advice.action, advice.visits, advice.rival)
     numbers = (advice.chance, advice.stake, advice.gap)
@@ -64,7 +65,7 @@ def apply(
     told = (*(part.tolist() for part in parts), *(map(_written, part.tolist()) for part in numbers), *words)
     lines: list[tuple[Any, ...]] = []
     for *others, s, a, visits, b, chance, stake, gap, said, among, far, why in zip(*copied, *told, strict=True):
-        advised = (clipped(said, SENTENCE), names[a], chance, " | ".join(map(clipped, among)), stake)
+        advised = (clipped(said, SENTENCE), names[a], chance, " | ".join(clipped(each, NAME) for each in among), stake)
         support = (visits if a >= 0 else None, names[b], gap, ", ".join(far))
         lines.append((len(lines) + 1, *others, states[s], *advised, *support, why))
     header = ("row", *kept, "state", "advice", "action", "chance", "set", "at_stake", "visits", "runner_up", "gap")

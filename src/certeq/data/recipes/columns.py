@@ -196,9 +196,9 @@ def clipped(text: str, room: int = SHOWN) -> str:
     return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
-def shown(texts: Iterable[str]) -> list[str]:
+def shown(texts: Iterable[str], room: int = SHOWN) -> list[str]:
     """Texts cut to what there is room for; those that are then alike are numbered, so that they stay apart."""
-    cut = [clipped(text) for text in texts]
+    cut = [clipped(text, room) for text in texts]
     often = Counter(cut)
     return [f"{text} (label {i})" if often[text] > 1 else text for i, text in enumerate(cut)]
 
