@@ -1,12 +1,15 @@
 """Make docs/images/report.png: the top of the report on the bundled trial, as a browser shows it. Needs Chromium.
 
 ``python docs/make_picture.py`` learns with three bins, as the tutorial does. Beside it, images/origin.svg shows where
-one row of that policy comes from; ``python docs/make_picture.py origin`` makes that one alone, without a browser.
+one row of that policy comes from, and what the gallery's examples draw is kept; ``python docs/make_picture.py origin``
+and ``python docs/make_picture.py gallery`` make these alone, without a browser.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -17,13 +20,17 @@ from certeq.report import pictures
 from certeq.report.learned_page import render
 from certeq.worlds import examples
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests" / "report"))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tests" / room) for room in ("report", "docs")]
 WIDTH, HEIGHT = 1120, 830
 
 
 def main() -> None:
     """Learn, write the page, and take the pictures."""
+    if sys.argv[1:] != ["origin"]:
+        gallery()
+    if sys.argv[1:] == ["gallery"]:
+        return
     learned = learn(read(examples.path(), bins=3))
     (HERE / "images" / "origin.svg").write_bytes(pictures.to_svg(pictures.origin(origin(learned))))
     if sys.argv[1:] == ["origin"]:
@@ -41,6 +48,19 @@ def main() -> None:
         finally:
             browser.close()
     (HERE / "images" / "report.png").write_bytes(base64.b64decode(picture))
+
+
+def gallery() -> None:
+    """Run each example of the gallery by itself, and keep the pictures that they save."""
+    import docs_pages
+    import docs_runs
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for block in docs_pages.blocks(HERE / "gallery.md"):
+            if block.kind == "python":
+                docs_runs.run_python(block, {"__name__": "__main__"}, f"gallery.md, line {block.line}")
+        for picture in Path(folder).glob("*.svg"):
+            shutil.copy(picture, HERE / "images")
 
 
 if __name__ == "__main__":
