@@ -34,7 +34,7 @@ from certeq.regularizers.shrinkage import Belief, by_evidence
 
 Law: TypeAlias = Floats | RewardPosterior | ByOutcome
 
-LARGEST = 32_000_000  # numbers in one drawn model, a quarter of a gigabyte; drawing takes a few times that
+LARGEST = 16_000_000  # numbers in one drawn model, an eighth of a gigabyte; drawing takes a few times that
 BLOCK = 2_000_000  # numbers drawn together
 
 
@@ -132,6 +132,17 @@ def draw_models(
     return Draws(table, priors, belief, magnitude, _held(model, table.shape), law, together, seeds)
 
 
+def check_writable(counts: Counts) -> None:
+    """Raise if a model of these counts is too large to be written out, which every drawn model is."""
+    S, A = counts.n_states, counts.n_actions
+    if S * A * S > LARGEST:
+        raise InputError(
+            f"The rows of {S:,} states and {A:,} actions are {S * A * S:,} numbers, more than the {LARGEST:,} that can "
+            "be drawn again and again. Use fewer states (coarser bins), or judge the policy by off-policy evaluation, "
+            "which needs no draws of rows."
+        )
+
+
 def draw_rows(alpha: Floats, random: np.random.Generator) -> Floats:
     """Draw Dirichlet rows with these parameters, ``(..., N)``; outcomes with parameter 0 have no chance.
 
@@ -190,13 +201,8 @@ def _held(model: Model, shape: tuple[int, ...]) -> Floats | None:
 
 def _outcomes(counts: Counts, means: Sequence[Kernel]) -> tuple[Integers, tuple[Floats, ...]]:
     """Counts ``(S, A, N)`` and prior means ``(S or 1, A or 1, N)`` over the outcomes; where ending is one, the last."""
+    check_writable(counts)
     S, A = counts.n_states, counts.n_actions
-    if S * A * S > LARGEST:
-        raise InputError(
-            f"The rows of {S:,} states and {A:,} actions are {S * A * S:,} numbers, more than the {LARGEST:,} that can "
-            "be drawn again and again. Use fewer states (coarser bins), or judge the policy by off-policy evaluation, "
-            "which needs no draws of rows."
-        )
     table = counts.transitions.toarray().reshape(S, A, S) if counts.sparse else counts.transitions
     parts = [(mean.dense(), np.maximum(1 - mean.mass(), 0.0)) for mean in means]
     if counts.ended is None and max(ending.max() for _, ending in parts) <= MASS_TOLERANCE:

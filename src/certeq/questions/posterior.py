@@ -42,7 +42,7 @@ from certeq.planners.problem import Problem
 from certeq.questions.again import draw_bagged
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, affordable_draws
 from certeq.questions.chains import as_problem, follow, read_policy, value_chains, value_decisions
-from certeq.questions.draws import Draws, draw_models
+from certeq.questions.draws import Draws, check_writable, draw_models
 from certeq.questions.episodes import behavior, starts
 from certeq.questions.episodes import watched as watched_for
 
@@ -242,6 +242,7 @@ def posterior(
     if table.shape != (S, A):
         raise InputError(f"Rewards need the shape ({S}, {A}); got {table.shape}.")
     size, first = whole("draws", draws, 1), start_of(model, batch, start)
+    check_writable(counts)
     fitted, flattery = (model.transition.dense()[None], model.reward(table)[None]), list[float]()
 
     def note(other: Case | None) -> bool:

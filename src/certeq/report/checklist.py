@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import certeq
-from certeq.base.display import harmless, number, several
+from certeq.base.display import harmless, number, percent, several
 from certeq.data.look import FEW
 from certeq.data.recipes.axes import OrMissing
 from certeq.questions import sure
@@ -206,7 +206,7 @@ def _gain(findings: Findings) -> str:
     gain = findings.posterior.difference("the advice", "what was recorded")
     better = sure.chance(findings)
     told = (
-        f" Chance that it is better: {better:.0%}."
+        f" Chance that it is better: {percent(better, findings.posterior.draws)}."
         if better is not None
         else f" {sure.withheld(findings).capitalize()}."
     )
