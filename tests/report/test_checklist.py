@@ -6,6 +6,7 @@ from dataclasses import replace
 from hostile_labels import HOSTILE
 
 import certeq
+from certeq.base.display import percent
 from certeq.questions.findings import Findings
 from certeq.report import checklist
 
@@ -31,7 +32,8 @@ def test_answers_are_those_of_this_run(found):
     summary, posterior = found.learned.summary, found.posterior
     assert f"{summary.rows:,} decisions in {summary.episodes} episodes" in text
     assert f"{summary.pairs_seen} of {summary.pairs} pairs" in text
-    assert f"Chance that it is better: {posterior.difference('the advice', 'what was recorded').better:.0%}" in text
+    better = posterior.difference("the advice", "what was recorded").better
+    assert f"Chance that it is better: {percent(better, posterior.draws)}" in text
     assert ", ".join(found.learned.policy.action_names) in text
     as_advised = found.support.sum() / found.learned.policy.visits.sum()
     assert f"{as_advised:.0%} of the logged decisions" in text
