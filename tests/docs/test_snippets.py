@@ -22,6 +22,7 @@ NOT_RUN = {  # which snippets of which page are not run, and why; the options of
     ("docs/how-to/average-reward.md", "needs your file"),
     ("docs/how-to/elapsed-time.md", "needs your file"),
     ("docs/how-to/keep-limits.md", "needs your file"),
+    ("docs/how-to/run-in-a-container.md", "needs Docker"),
     ("docs/how-to/sweep-on-a-cluster.md", "installs"),
     ("docs/how-to/sweep-on-a-cluster.md", "needs a cluster"),
 }
