@@ -11,10 +11,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+import certeq
 
 HOMES = {"none": None, "nowhere": "/nonexistent", "read-only": "/", "a file": "/etc/passwd", "on tmpfs": "/tmp"}
 STATES = {"none": None, "kept": "/mnt/state", "nowhere": "/nonexistent/state", "read-only": "/etc"}
@@ -37,7 +40,7 @@ class Setting:
 
     def script(self, folder: Path, words: list[str]) -> str:
         """A shell script that takes everything away and then runs a command in /mnt, which is the folder."""
-        tmp = {"tmpfs": "", "tmpfs of 1 MB": ",size=1m", "read-only": ",ro"}[self.temporary]
+        size = ",size=1m" if self.temporary == "tmpfs of 1 MB" else ""
         variables = {"HOME": HOMES[self.home], "XDG_STATE_HOME": STATES[self.state], "PATH": os.environ["PATH"]}
         given = [f"{name}={value}" for name, value in variables.items() if value is not None]
         return "\n".join(
@@ -46,7 +49,8 @@ class Setting:
                 f"mount --bind {shlex.quote(str(folder))} /mnt",
                 "for place in $(cut -d' ' -f5 /proc/self/mountinfo); do case $place in /mnt|/proc*|/sys*|/dev*) ;; "
                 "*) mount -o remount,bind,ro $place 2>/dev/null || true ;; esac; done",
-                f"mount -t tmpfs -o nosuid{tmp} tmpfs /tmp",
+                *_hidden(f"mount -t tmpfs -o nosuid{size} tmpfs /tmp"),
+                "mount -o remount,ro /tmp" if self.temporary == "read-only" else ":",
                 "cd /mnt",
                 f"ulimit -n {self.files}",
                 f"ulimit -v {self.memory >> 10}" if self.memory else ":",
@@ -54,6 +58,17 @@ class Setting:
                 + shlex.join([*given, sys.executable, "-P", "-m", "certeq", *words]),
             )
         )
+
+
+def _hidden(mount: str) -> Iterator[str]:
+    """Put something else in the place of /tmp, but leave there what the program itself is made of."""
+    own = {Path(place).resolve() for place in (sys.prefix, sys.base_prefix, Path(certeq.__file__).parents[2])}
+    kept = [shlex.quote(str(place)) for place in sorted(own) if Path("/tmp") in place.parents]
+    yield "mount -t tmpfs tmpfs /srv"
+    yield from (f"mkdir /srv/{i} && mount --bind {place} /srv/{i}" for i, place in enumerate(kept))
+    yield mount
+    for i, place in enumerate(kept):
+        yield f"mkdir -p {place} && mount --bind /srv/{i} {place} && mount -o remount,bind,ro {place}"
 
 
 def able() -> bool:

@@ -20,7 +20,13 @@ FENCE = re.compile(
     r"^(?:<!-- (?P<note>[^\n]+) -->\n+)?```(?P<kind>\w*)(?P<rest>[^\n]*)\n(?P<code>.*?)^```$", re.M | re.S
 )
 RUN = ("python", "sh")
-SHOWN = ("text", "csv", "py", "pycon")  # output, files, signatures, and the docstrings' examples, which doctest runs
+SHOWN = ("text", "csv", "py", "pycon", "dockerfile")  # output, files, signatures, docstrings that doctest runs, recipes
+    "text",
+    "csv",
+    "py",
+    "pycon",
+    "dockerfile",
+)  # output, files, signatures, and the docstrings' examples, which doctest runs
 PROGRAMS = ("certeq", "dask")
 ENDS = ("&", "&&", "|", ";", ">")
 
