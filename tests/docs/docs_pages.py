@@ -21,12 +21,6 @@ FENCE = re.compile(
 )
 RUN = ("python", "sh")
 SHOWN = ("text", "csv", "py", "pycon", "dockerfile")  # output, files, signatures, docstrings that doctest runs, recipes
-    "text",
-    "csv",
-    "py",
-    "pycon",
-    "dockerfile",
-)  # output, files, signatures, and the docstrings' examples, which doctest runs
 PROGRAMS = ("certeq", "dask")
 ENDS = ("&", "&&", "|", ";", ">")
 
