@@ -31,6 +31,7 @@ def published(T, R, gamma, start, theta):
     return (R + gamma * T @ V).argmax(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4])
 def test_the_planner_that_stops_early_is_the_published_one(tolerance):
     random, E = np.random.default_rng(1), 3
@@ -78,6 +79,7 @@ def test_every_number_of_theirs_gets_a_verdict(table):
     assert table.filter(pl.col("panel") == figure.TUMOR)["cell"].n_unique() == SMALL["tables"]
 
 
+@pytest.mark.slow
 def test_a_number_is_matched_if_another_run_would_give_it(table):
     """With losses that scatter around theirs it is, and beside them it is not."""
     theirs = {(panel, name): value for panel, case in figure.CASES.items() for name, value in case.theirs.items()}

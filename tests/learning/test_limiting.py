@@ -89,6 +89,7 @@ def test_a_horizon_keeps_limits_too() -> None:
     assert problem.worth(learned.policy.actions)[1] == pytest.approx(told.advice[0])
 
 
+@pytest.mark.slow
 def test_chances_that_limits_are_kept_are_of_the_same_models() -> None:
     batch = logged(100, rng=3)
     batch = replace(batch, beside={**batch.beside, "half": 0.5 * batch.beside["units"]})

@@ -179,6 +179,7 @@ def test_the_error_is_that_of_repeating_with_other_draws():
     assert ((told / np.where(large, spread, 1))[large] < 1.7).all()
 
 
+@pytest.mark.slow
 @given(SEEDS)
 def test_all_pairs_are_ranked_and_no_observation_does_harm(seed):
     batch = logged(seed)

@@ -52,6 +52,7 @@ def test_closing_in_takes_fewer_plans_than_halving_and_keeps_the_tolerance(toler
     assert abs(found.knots - 0.6) <= tolerance / 2
 
 
+@pytest.mark.slow
 @given(SEEDS, st.sampled_from(["strength", "planning_discount"]), st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_the_advice_at_any_value_is_what_is_planned_there(seed, along, shares):
     learned = learn(logged(seed), discount=0.9)

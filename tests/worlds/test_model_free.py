@@ -81,6 +81,7 @@ def test_the_literal_twin_lives_the_same_life(world, variant):
         assert_same_life(ours, r, twin(mdp, target, replication=r, exploration=0.2, **same))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["constant", "specific"])
 def test_some_updates_are_simulated_and_some_pairs_are_shrunk(variant):
     ours = q_learning(WORLDS["random"], variant=variant, replications=20, steps=2000, rng=SEED)
