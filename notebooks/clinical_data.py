@@ -167,5 +167,5 @@ draw(outcomes)  # Distributions of discounted reward under each rule
 # A dose costs 1 when it is given and pays over years. Looking one month ahead therefore means never to treat.
 #
 # The values here are over 30 months, as long as the trial, and so are those of the posterior above. The plan is for
-# ever, but nobody was watched that long, and what the cells leave out adds up: for ever, the model would have the advice
-# worth four times what it earns in 300 simulated months. Believe a model for as long as you have watched.
+# ever, but nobody was watched that long, and what the cells leave out adds up: for ever, the model would have it
+# worth four times what the advice earns in 300 simulated months. Believe a model for as long as you have watched.
