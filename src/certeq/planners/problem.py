@@ -83,7 +83,9 @@ def read_problem(
         some = (
             array[:: 1 + array.size // LOOKED_AT] if array.ndim > 3 else array
         )  # precision that is lost is lost in all
-        check_meant(some @ np.ones(array.shape[-1]))
+        with np.errstate(over="ignore", invalid="ignore"):  # of entries that will be refused
+            mass = some @ np.ones(array.shape[-1])
+        check_meant(mass)
         model = Rows.trusted(array)
     S = model.shape[-1]
     rewards = floats("reward", reward)
