@@ -22,14 +22,7 @@ def apply(
     step: Annotated[
         str | None, typer.Option(help="For a policy with a horizon: decisions made before, a number or a column.")
     ] = None,
-    min_chance: Annotated[
-        float | None,
-        typer.Option(
-            help="Give an action alone only if it is the best with at least this chance; as the policy was learned "
-            "unless said.",
-            metavar="NUMBER",
-        ),
-    ] = None,
+    min_chance: options.MinChance = None,
     keep: Annotated[str | None, typer.Option(help="Columns of the rows to copy beside the advice.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:

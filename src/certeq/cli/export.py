@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from certeq.cli import options
+
 
 def export(
     policy: Annotated[Path, typer.Argument(help="policy.json, as written by certeq learn.")],
@@ -21,14 +23,7 @@ def export(
             help="For SQL and a policy with a horizon: the column of decisions made before.", metavar="COLUMN"
         ),
     ] = None,
-    min_chance: Annotated[
-        float | None,
-        typer.Option(
-            help="Give an action alone only if it is the best with at least this chance; as the policy was learned "
-            "unless said.",
-            metavar="NUMBER",
-        ),
-    ] = None,
+    min_chance: options.MinChance = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
     """Write a policy in a form that needs no certeq: SQL, a Python file, JSON, or a card to print.

@@ -36,6 +36,16 @@ def _at_least(least: int) -> Callable[[str, Any], Any]:
     return check
 
 
+MinChance = Annotated[
+    float | None,
+    typer.Option(
+        help="Give an action alone only if it is the best with at least this chance; as the policy was learned unless "
+        "said.",
+        metavar="NUMBER",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Output:
     """Where results go, and what is in the report."""
