@@ -6,9 +6,11 @@ command then takes of time, memory and disk must stay within so much for each ce
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
+import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -21,6 +23,13 @@ VERBS = ("learn", "learn", "check", "apply", "apply", "count")
 BASE = {"seconds": 30.0, "memory": 800e6, "written": 3e6}  # of any command: libraries, and a page without rows
 CELL = {"seconds": 5e-4, "memory": 6e3, "written": 2e3}  # more for each cell of the tables that were read
 LETTER = {"seconds": 2e-7, "memory": 40.0, "written": 4.0}  # and for each letter of a different label
+# A process begins with the largest memory that whoever started it ever had, so something small must start it.
+WATCH = """
+import os, sys
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)])
+_, status, used = os.wait4(child, 0)
+print([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss])
+"""
 
 
 @dataclass(frozen=True)
@@ -67,17 +76,12 @@ def spent(words: list[str], folder: Path) -> tuple[int, dict[str, float], str]:
     """How a command ended, what it took, and what it said."""
     before = _size(folder)
     with (folder / "said.txt").open("wb") as said:
+        command = [sys.executable, "-I", "-S", "-c", WATCH, sys.executable, "-m", "certeq", *words]
         environment = os.environ | {"PYTHONSAFEPATH": "1"}
-        streams = [(os.POSIX_SPAWN_DUP2, said.fileno(), 1), (os.POSIX_SPAWN_DUP2, said.fileno(), 2)]
-        command = [sys.executable, "-m", "certeq", *words]
-        child = os.posix_spawn(sys.executable, command, environment, file_actions=streams)
-        _, status, used = os.wait4(child, 0)
-    took = {
-        "seconds": used.ru_utime + used.ru_stime,
-        "memory": used.ru_maxrss * 1024.0,
-        "written": _size(folder) - before,
-    }
-    return os.waitstatus_to_exitcode(status), took, (folder / "said.txt").read_text(errors="replace")
+        watched = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=said, check=True)
+    code, seconds, kilobytes = json.loads(watched.stdout)
+    took = {"seconds": seconds, "memory": kilobytes * 1024.0, "written": _size(folder) - before}
+    return code, took, (folder / "said.txt").read_text(errors="replace")
 
 
 def _size(folder: Path) -> float:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 STOPPED = "Stopped. Nothing was written by halves."
+_leaving = threading.Lock()
 
 
 def say(text: str) -> None:
@@ -24,9 +25,10 @@ def say(text: str) -> None:
 
 def leave(code: int = 130) -> NoReturn:
     """End at once, as a kill would; everything on the disk is such that this does no harm."""
-    with contextlib.suppress(OSError):
-        show_cursor = "\x1b[?25h" if os.isatty(2) else ""  # a bar hides it
-        os.write(2, f"{show_cursor}{STOPPED}\n".encode())
+    if _leaving.acquire(timeout=1.0):  # two threads hear the same Ctrl-C, and one of them tells it
+        with contextlib.suppress(OSError):
+            show_cursor = "\x1b[?25h" if os.isatty(2) else ""  # a bar hides it
+            os.write(2, f"{show_cursor}{STOPPED}\n".encode())
     os._exit(code)
 
 
