@@ -4,6 +4,7 @@ import io
 import os
 import runpy
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -148,3 +149,26 @@ def test_the_module_runs_the_command_line_and_gives_its_exit_code(words, code, u
     assert leaving.value.code == code
     said = capsys.readouterr()
     assert ("certeq" in said.out) == (code == 0)
+
+
+HUSHED = """
+import os, sys
+from contextlib import nullcontext
+from certeq.base.doors import door
+from certeq.base.manners import streams
+with streams() if sys.argv[1] == "ours" else nullcontext():
+    with door("a file"), door("a column"):
+        os.write(2, b"panicked\\n")
+        print("we", file=sys.stderr)
+    os.write(2, b"later\\n")
+os.write(2, b"after\\n")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("whose", "said"), [("ours", "we\nlater\nafter\n"), ("theirs", "panicked\nwe\nlater\nafter\n")]
+)
+def test_what_a_parser_says_before_it_gives_up_is_heard_in_other_peoples_processes_alone(whose, said):
+    done = subprocess.run([sys.executable, "-c", HUSHED, whose], capture_output=True, text=True, check=True)
+    assert done.stderr == said

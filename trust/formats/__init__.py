@@ -24,7 +24,7 @@ def campaign(kind: str, first: int, times: int) -> tuple[Counter[str], list[str]
     start, stop = first, first + times
     while start < stop:
         command = [sys.executable, "-m", "trust.formats.opening", kind, str(start), str(stop)]
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"}
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1", "RUST_BACKTRACE": "0"}
         with subprocess.Popen(
             command, env=environment, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as child:

@@ -10,8 +10,9 @@ import sys
 import tempfile
 import traceback
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from trust.formats import extremes
 from trust.formats.making import made
@@ -37,27 +38,47 @@ def verb(kind: str, path: Path) -> tuple[Any, ...]:
 
 
 def attempt(words: tuple[Any, ...], heard: io.StringIO | None = None) -> tuple[str, str]:
-    """Run a command in this process: accepted, refused in words, or failed and how; ``heard`` is all that it says."""
+    """Run a command in this process: accepted, refused in words, or failed and how; ``heard`` is all that it says.
+
+    What libraries say behind our backs, straight to the error stream, is part of what a person would see.
+    """
+    from certeq.base.manners import streams
     from certeq.cli import main
 
     sys.argv = ["certeq", *map(str, words)]
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
     code, out = 0, heard or io.StringIO()
-    try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(out), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            main()
-    except SystemExit as leaving:
-        code = int(leaving.code or 0)
-    except BaseException:
-        return "failed", traceback.format_exc()[-3000:]
-    said.flush()
-    text = said.buffer.getvalue().decode()  # type: ignore[attr-defined]
-    if code == 0 and "Traceback" not in text:
+    with _error_stream() as said:
+        try:
+            with contextlib.redirect_stdout(out), warnings.catch_warnings(), streams():
+                warnings.simplefilter("error")
+                main()
+        except SystemExit as leaving:
+            code = int(leaving.code or 0)
+        except BaseException:
+            return "failed", traceback.format_exc()[-3000:]
+        said.seek(0)
+        text = said.read().decode()
+    if "Traceback" in text or "panicked" in text:
+        return "failed", text[-3000:]
+    if code == 0:
         return "accepted", ""
-    if code == 2 and text.startswith("Error: ") and "Traceback" not in text and "\n\n" not in text.strip():
+    if code == 2 and text.startswith("Error: ") and "\n\n" not in text.strip():
         return "refused", text[:300]
     return "failed", f"{code}: {text[-1500:]}"
+
+
+@contextlib.contextmanager
+def _error_stream() -> Iterator[IO[bytes]]:
+    """Let a file take all that is said to the error stream, by whomever."""
+    before = os.dup(2)
+    try:
+        with tempfile.TemporaryFile() as said:
+            os.dup2(said.fileno(), 2)
+            with open(2, "w", encoding="utf-8", closefd=False) as stream, contextlib.redirect_stderr(stream):
+                yield said
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 def main(kind: str, first: int, last: int) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from certeq.base.errors import InputError
 from certeq.base.limits import cramped
+from certeq.base.manners import hushed
 
 REMEDY = "It is damaged, cut off, or not what its name says. Write it again, or save it as CSV."
 
@@ -20,7 +21,8 @@ def door(what: str, remedy: str = REMEDY) -> Iterator[None]:
     even an `Exception`. What is not about the file (Ctrl-C, leaving) goes through.
     """
     try:
-        yield
+        with hushed():
+            yield
     except (InputError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except MemoryError:

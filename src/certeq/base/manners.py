@@ -16,6 +16,9 @@ from typing import Any, NoReturn
 
 STOPPED = "Stopped. Nothing was written by halves."
 _leaving = threading.Lock()
+_hushing = threading.Lock()
+_voice = 2  # where the command line says what it has to say; 2 is the error stream, which libraries write to as well
+_hushes = 0
 
 
 def say(text: str) -> None:
@@ -27,8 +30,8 @@ def leave(code: int = 130) -> NoReturn:
     """End at once, as a kill would; everything on the disk is such that this does no harm."""
     if _leaving.acquire(timeout=1.0):  # two threads hear the same Ctrl-C, and one of them tells it
         with contextlib.suppress(OSError):
-            show_cursor = "\x1b[?25h" if os.isatty(2) else ""  # a bar hides it
-            os.write(2, f"{show_cursor}{STOPPED}\n".encode())
+            show_cursor = "\x1b[?25h" if os.isatty(_voice) else ""  # a bar hides it
+            os.write(_voice, f"{show_cursor}{STOPPED}\n".encode())
     os._exit(code)
 
 
@@ -131,18 +134,58 @@ class Tolerant:
 @contextlib.contextmanager
 def streams() -> Iterator[None]:
     """Let no trouble with standard output end a run whose files are written, nor change what its exit code means."""
+    global _voice
     before = sys.stdout, sys.stderr
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if hasattr(stream, "reconfigure"):  # a real one, not what a test or a notebook puts in its place
-            setattr(sys, name, Tolerant(stream))
+            setattr(sys, name, Tolerant(stream if name == "stdout" else _apart(stream)))
     try:
         yield
     finally:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, Tolerant):
                 stream.flush()
-        sys.stdout, sys.stderr = before
+        (sys.stdout, sys.stderr), voice, _voice = before, _voice, 2
+        if voice != 2:
+            os.close(voice)
+
+
+def _apart(stream: Any) -> Any:
+    """The error stream once more, so that it can be taken from libraries without being taken from us."""
+    global _voice
+    with contextlib.suppress(OSError):  # a stream that is no file
+        if stream.fileno() == 2:
+            _voice = os.dup(2)
+    if _voice == 2:
+        return stream
+    return os.fdopen(_voice, "w", buffering=1, encoding=stream.encoding, errors=stream.errors, closefd=False)
+
+
+@contextlib.contextmanager
+def hushed() -> Iterator[None]:
+    """Keep what a library says to the error stream to ourselves, as parsers in Rust do before they raise a panic.
+
+    This holds for the command line alone: in somebody else's process, the streams are not ours to take.
+    """
+    if _voice == 2:
+        yield
+        return
+    _hush(1)
+    try:
+        yield
+    finally:
+        _hush(-1)
+
+
+def _hush(more: int) -> None:
+    global _hushes
+    with _hushing:  # several threads may read at once: the first takes the stream, the last gives it back
+        _hushes += more
+        if _hushes == (more > 0):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere if more > 0 else _voice, 2)
+            os.close(nowhere)
 
 
 def open_streams() -> None:

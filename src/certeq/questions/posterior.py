@@ -13,7 +13,7 @@ action at random in a state where none may be advised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,7 +42,7 @@ from certeq.planners.problem import Problem
 from certeq.questions.again import draw_bagged
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, affordable_draws
 from certeq.questions.chains import as_problem, follow, read_policy, value_chains, value_decisions
-from certeq.questions.draws import Draws, check_writable, draw_models
+from certeq.questions.draws import BLOCK, Draws, check_writable, draw_models
 from certeq.questions.episodes import behavior, starts
 from certeq.questions.episodes import watched as watched_for
 
@@ -245,16 +245,21 @@ def posterior(
     check_writable(counts)
     fitted, flattery = (model.transition.dense()[None], model.reward(table)[None]), list[float]()
 
-    def note(other: Case | None) -> bool:
-        if other is not None:
-            flattery.append(float(job.flattery(other, *fitted) @ first))
-        return True
+    def bagged(case: Case) -> Iterator[Draws]:
+        others = list[Case]()
+        for drawn, other in draw_bagged(case, size, rng=rng):
+            others += [] if other is None else [other]
+            yield drawn
+            if others and (counts.sparse or len(others) * drawn.counts.size >= BLOCK):
+                flattery.extend(job.flattery(others, *fitted) @ first)
+                others.clear()
+        flattery.extend(job.flattery(others, *fitted) @ first if others else [])
 
     sources: Iterable[Draws]
     if case is None or target is not None:
         sources = [draw_models(model, table, size, rewards=rewards, batch=batch, target=target, rng=rng)]
     else:
-        sources = (drawn for drawn, other in draw_bagged(case, size, rng=rng) if note(other))
+        sources = bagged(case)
     over = None if watched is None or steps is not None else whole("watched", watched, 1)
     job = _Job(read, gamma, steps, over, model.allowed, model.stranded, compiled.worth((size,), S))
     with places.pool(executor, workers, scheduler) as pool:
@@ -329,13 +334,17 @@ class _Job:
                 check_ends(as_problem(chain, gain, self.discount), remedy=REMEDY)
         return np.stack([value_chains(*chain, self.discount, compiles=self.compiles) for chain in chains])
 
-    def flattery(self, other: Case, rows: Floats, reward: Floats) -> Floats:
-        """How much more advice promises where it was chosen than in a model that had no say in it, ``(S,)``."""
+    def flattery(self, others: Sequence[Case], rows: Floats, reward: Floats) -> Floats:
+        """How much more advice promises where it was chosen than in a model that had no say in it, ``(D, S)``."""
         S, A = self.allowed.shape
-        policy = read_policy("", other.advise().policy, S, A, self.horizon)
-        own, model = replace(self, policies=[policy]), other.model
-        here = own.values(model.transition.dense()[None], model.reward(other.table)[None])
-        return np.asarray((here - own.values(rows, reward))[0, 0])
+        case = Case.together(others)
+        own_rows, own_reward = case.model.transition.dense(), case.model.reward(case.table)
+        here, there = np.empty((2, len(others), S))
+        for i, advised in enumerate(case.advise().policy.reshape(-1, S)):
+            own = replace(self, policies=[read_policy("", advised, S, A, self.horizon)])
+            here[i] = own.values(own_rows.reshape(-1, 1, S, A, S)[i], own_reward.reshape(-1, 1, S, A)[i])[0, 0]
+            there[i] = own.values(rows, reward)[0, 0]
+        return here - there
 
     def _best(self, rows: Floats, reward: Floats) -> Floats:
         """In how many of the models each action is optimal, ``(1, S, A)``."""
