@@ -47,7 +47,7 @@ from certeq.questions.words import name
 DRAWS = 40  # from the posterior, in a report
 GROUPS = 10  # of draws, left out one at a time to tell the Monte Carlo error
 EDGES = np.linspace(-4, 4, 31)  # in standard deviations, of the parts that an observed reward is averaged over
-WORK = 2e9  # draws times policies times states cubed that are worth the wait
+WORK = 5e8  # draws times policies times states cubed that are worth the wait
 MOST = 64  # policies
 KEPT = 40_000_000  # numbers in all drawn rows; up to here they are kept rather than drawn again
 ROOM = 50_000_000  # numbers in the tables that all draws are added up in

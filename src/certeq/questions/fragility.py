@@ -47,7 +47,7 @@ OUTCOMES = ("state", "anywhere")
 CAP = 10_000
 SOON = 7  # so many powers of two are tried before the cap is
 FEW = 3
-MOST, EACH = 60, 25  # states that a report asks, and about so many plans for each
+MOST, EACH = 24, 25  # states that a report asks, and about so many plans for each
 UP_TO = 100  # contrary observations, where a report stops counting
 ROOM = 8_000_000  # numbers in the counts that are planned together
 
