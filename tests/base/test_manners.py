@@ -172,3 +172,28 @@ os.write(2, b"after\\n")
 def test_what_a_parser_says_before_it_gives_up_is_heard_in_other_peoples_processes_alone(whose, said):
     done = subprocess.run([sys.executable, "-c", HUSHED, whose], capture_output=True, text=True, check=True)
     assert done.stderr == said
+
+
+CLOSING = """
+import signal, sys, threading
+from certeq.base.manners import interrupts, streams
+
+with streams(), interrupts(work=True):
+    try:
+        if sys.argv[1] == "stopped":
+            signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        pass
+    one = type("One", (), {"__del__": lambda self: 1 / 0})()
+    del one
+    thread = threading.Thread(target=lambda: 1 / 0)
+    thread.start()
+    thread.join()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("way", "times"), [("stopped", 0), ("going on", 2)])
+def test_once_stopped_nothing_is_said_of_what_was_closed_half_way(way, times):
+    done = subprocess.run([sys.executable, "-c", CLOSING, way], capture_output=True, text=True, check=True)
+    assert done.stderr.count("ZeroDivisionError") == times

@@ -144,7 +144,8 @@ def test_a_report_on_counts_says_what_they_can_tell_and_what_not(certeq, counted
 def test_a_model_that_does_not_fit_is_not_drawn_and_the_report_says_so(certeq, tmp_path):
     rng = np.random.default_rng(0)
     state = np.repeat(np.arange(3000), 4)
-    columns = {"state": state, "action": np.tile([0, 1], 6000), "next_state": rng.permutation(state)}
+    near = (state + rng.integers(4, size=12_000)) % 3000
+    columns = {"state": state, "action": np.tile([0, 1], 6000), "next_state": near}
     pl.DataFrame(columns | {"reward": rng.random(12_000)}).write_parquet(tmp_path / "rows.parquet")
     assert certeq("count", "rows.parquet").code == 0
     done = certeq("learn", "counts.npz", "--report", "--draws", 30)

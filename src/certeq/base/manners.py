@@ -53,6 +53,8 @@ def interrupts(*, work: bool) -> Iterator[None]:
         came += 1
         if came > 1:
             leave()
+        if _voice != 2:  # in a process of ours, what is closed half-way or twice on the way out is nobody's concern
+            sys.unraisablehook = threading.excepthook = _say_nothing
         raise KeyboardInterrupt
 
     stop.certeq = True  # type: ignore[attr-defined]
@@ -62,6 +64,10 @@ def interrupts(*, work: bool) -> Iterator[None]:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
+
+
+def _say_nothing(*_: Any) -> None:
+    pass
 
 
 def _usual(handler: Any) -> bool:
