@@ -25,7 +25,9 @@ def folder(tmp_path_factory):
     ids=["as documented", "nothing at all to write to but the results", "little memory"],
 )
 def test_a_policy_is_learned_where_nothing_else_can_be_written(folder, setting):
-    assert containers.attempt(folder, setting) == ("a result", "")
+    """With a regularizer for which little is compiled: where no kernels can be kept, that is what takes the time."""
+    few = ["learn", "rows.csv", "--ends", "never", "--regularizer", "evidence", "--draws", "0", "--out", "out"]
+    assert containers.attempt(folder, setting, None if setting == containers.Setting() else few) == ("a result", "")
 
 
 @pytest.mark.slow
