@@ -163,7 +163,7 @@ def test_a_column_of_durations_is_read_and_may_be_missing_at_the_end() -> None:
     batch = certeq.read(table, duration="days", ends="always")
     assert batch.duration.tolist() == [2, 29, 0, 1, 0]
     shown = certeq.check(table, duration="days", ends="always")
-    assert any("1 to 29 later, median 2" in line and "1 of 3 steps" in line for line in shown.lines())
+    assert any("1 to 29 units of 'days' later, median 2" in line and "1 of 3 steps" in line for line in shown.lines())
     learned = learn(batch, discount=0.5)
     assert "the discount of 0.5 is for one unit of 'days'" in learned.summary.decisions[0]
     with pytest.raises(InputError, match="ended its episode, and its duration is missing"):

@@ -7,11 +7,13 @@ import pytest
 
 import certeq
 from certeq import MDP, InputError, evaluate, sampling
+from certeq.base.display import number
 from certeq.learning.learned import learn
 from certeq.learning.limiting import constrained, cost_case
 from certeq.planners.constrained import Constrained, frontier
+from certeq.questions.episodes import behavior
 from certeq.questions.sure import sentences
-from certeq.report import checklist, learned_page
+from certeq.report import checklist, learned_page, tell
 from certeq.report.style import to_png
 
 GAMMA = 0.9
@@ -78,6 +80,28 @@ def test_a_limit_that_does_not_bind_leaves_rewards_as_they_are() -> None:
     assert "keeps units<=1000 without being charged for it" in free.summary.decisions[0]
     assert free.rules.limit == ("units<=1000",)
     assert (free.policy.actions == learn(batch, discount=GAMMA, reward_pool="none").policy.actions).all()
+
+
+def test_values_net_of_a_charge_are_called_so_and_the_gain_without_it_is_told_beside_them() -> None:
+    learned = certeq.learn(logged(60, rng=1), discount=GAMMA, limit="units<=4", draws=40)
+    found = certeq.examine(learned, draws=40)
+    case, told = learned.limited.case, found.frontier
+    policies = {"advice": learned.policy.actions, "done": behavior(learned.counts)}
+    drawn = certeq.questions.posterior.posterior(
+        case.model, case.table, GAMMA, policies, rewards=case.rewards, batch=case.data.batch, case=case, draws=40
+    )
+    assert told.gain.mean == pytest.approx((drawn.values[0] - drawn.values[1]).mean())
+    words = " ".join(sentences(found))
+    assert "net of the charge" in words
+    assert f"a gain of {number(told.gain.mean)}" in words
+    assert any("net of the charge" in what for _, what in tell.tiles(found))
+    unsure = int((learned.policy.chance < 0.8).sum())  # one action is advised all the same, and not called clear
+    assert unsure
+    assert learned.summary.clear == 3 - unsure
+    assert (f"{3 - unsure} of 3", "states with a choice where one action is clearly best") in [*tell.tiles(found)]
+    free = certeq.examine(learn(logged(60, rng=1), discount=GAMMA, limit="units<=400"), draws=40)
+    assert "net of" not in " ".join(sentences(free))
+    assert free.frontier.gain is None
 
 
 def test_a_horizon_keeps_limits_too() -> None:

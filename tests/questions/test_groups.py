@@ -165,5 +165,19 @@ def test_the_report_has_a_block_only_where_groups_were_named_and_hides_small_one
 def test_groups_with_a_horizon_are_advised_by_the_decision():
     batch = certeq.read(world(), episode="who", time="t", by="age", ends="never")
     found = groups(learn(batch, discount=1.0, horizon=3, min_chance=0), draws=60)
+    assert found["old"].supported == 1  # rows after the third decision do not count against it
     assert found["old"].gain.low < 1.5 < found["old"].gain.high  # three decisions, half a reward each
     assert found["young"].gain.high < 0
+
+
+def test_of_a_group_with_little_support_no_value_is_told_and_no_difference():
+    found = groups(learned(world(tiny=1)), draws=40)
+    tiny = found["middle"]
+    assert tiny.little
+    assert (tiny.value, tiny.gain, tiny.apart) == (None, None, None)
+    assert not any("'middle' gains" in line for line in found.lines())
+    assert found["young"].apart is not None
+    assert any("'young' gains" in line for line in found.lines())
+    few = groups(learned(world(episodes=(5, 4))), draws=40)
+    assert all(group.value is None and group.apart is None for group in few.groups)
+    assert not any("No group clearly" in line for line in few.lines())

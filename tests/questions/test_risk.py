@@ -53,6 +53,13 @@ def test_what_gains_most_of_all_that_keeps_the_risk_is_chosen():
     assert "Do what was done" in none.lines()[1]
 
 
+def test_what_keeps_the_risk_and_may_not_be_chosen_is_told():
+    steps = (following(0.9, 2, 0.96), following(0.5, 4, 0.99))
+    assert "--min-chance 0.5 would let all of it be followed" in Risk(0.05, 0.8, steps, 100).lines()[0]
+    assert "--min-chance" not in Risk(0.05, 0.0, steps, 100).lines()[0]
+    assert "--min-chance" not in Risk(0.005, 0.8, steps, 100).lines()[0]
+
+
 def test_where_the_advice_is_what_was_done_there_is_no_risk():
     rows = {"state": [0, 1, 0, 1], "action": [0, 1, 0, 1], "reward": [0.0, 1, 2, 3], "next_state": [1, 0, 1, 0]}
     learned = certeq.learn(certeq.read(rows), risk=0.05, draws=40)
@@ -94,6 +101,8 @@ def test_the_accepted_risk_raises_the_chance_from_which_an_action_stands_alone()
 def test_without_drawn_models_the_risk_is_refused_in_words():
     with pytest.raises(certeq.InputError, match=r"What risk there is cannot be told.*No draws.*--risk"):
         certeq.learn(world(), risk=0.05, draws=0)
+    with pytest.raises(certeq.InputError, match=r"0.01 cannot be seen in 40 drawn models.*0\.025.*--draws"):
+        certeq.learn(world(), risk=0.01, draws=40)
     for bad in (-0.1, 1.5, "much"):
         with pytest.raises(certeq.InputError, match="risk"):
             certeq.learn(world(), risk=bad, draws=0)

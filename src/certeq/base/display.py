@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any
 
 from certeq.base.errors import no_number
@@ -44,7 +44,8 @@ def percent(value: float, draws: int = 0) -> str:
     if not isfinite(value):
         raise no_number("A share in the report")
     if draws and value in (0, 1):
-        return f">{100 - 100 / draws:g} %" if value else f"<{100 / draws:g} %"
+        one = ceil(1000 / draws) / 10  # draw of them, in percent
+        return f">{100 - one:g} %" if value else f"<{one:g} %"
     if 0 < value < 0.005:
         return "<1 %"
     return ">99 %" if 0.995 <= value < 1 else f"{value:.0%}".replace("%", " %")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first, floats, names, unmasked, whole
-from certeq.base.display import several
+from certeq.base.display import number, several
 from certeq.base.errors import InputError
 from certeq.base.limits import check_pairs
 from certeq.data.positions import Positions, as_positions
@@ -57,7 +57,7 @@ class Batch:
     chosen: Chosen | None = None  # how finely columns were cut, and what was left out, where the rows chose
     beside: Mapping[str, Floats] = field(default_factory=dict)  # columns added up beside the reward, (n,) each
     duration: Floats | None = None  # (n,): time until the next decision; 0 where it ended and nobody knows how long
-    unit: str = ""  # of durations, in words
+    unit: str = "unit"  # of durations, in words
     positions: Positions | None = None  # where the states lie; those of the recipe unless given
 
     def __post_init__(self) -> None:
@@ -120,6 +120,12 @@ class Batch:
         """Which rows ended their episode, ``(n,)``."""
         return np.asarray(self.next_state == ENDED)
 
+    def lasting(self, durations: Floats) -> str:
+        """From which to which duration these go, in words: 4 to 90 days."""
+        low, high = (number(float(each)) for each in (durations.min(), durations.max()))
+        unit, *of = self.unit.split(" ", 1)
+        return " ".join([low if low == high else f"{low} to {high}", unit if high == "1" else f"{unit}s", *of])
+
     @property
     def starts(self) -> Floats:
         """Where episodes begin, ``(S,)``: shares of first states; without episodes, shares of all rows' states."""
@@ -127,8 +133,8 @@ class Batch:
         if self.episode is not None:
             order = np.lexsort((self.episode,) if self.time is None else (self.time, self.episode))
             states = states[order[np.append(True, np.diff(self.episode[order]) != 0)[: len(order)]]]
-        number = np.bincount(states, minlength=self.n_states)
-        return number / len(states) if len(states) else np.full(self.n_states, 1 / self.n_states)
+        often = np.bincount(states, minlength=self.n_states)
+        return often / len(states) if len(states) else np.full(self.n_states, 1 / self.n_states)
 
     @property
     def recipe_or_numbers(self) -> Recipe:

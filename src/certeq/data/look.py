@@ -64,9 +64,8 @@ class Look:
         middle = float(np.median(lasted))
         far = int((lasted > FAR * middle).sum())
         yield (
-            f"The next decision came {number(float(lasted.min()))} to {number(float(lasted.max()))} later, median "
-            f"{number(middle)}, each counted as one {self.batch.unit}. Gaps, of more than {FAR} times the median: "
-            f"{far:,} of {several(len(lasted), 'step')}."
+            f"The next decision came {self.batch.lasting(lasted)} later, median {number(middle)}. Gaps, of more than "
+            f"{FAR} times the median: {far:,} of {several(len(lasted), 'step')}."
         )
 
     def _rewards(self) -> Iterator[str]:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from certeq.base.arrays import Floats, first
-from certeq.base.display import number
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
 from certeq.data.counting.tallied import Tallied
@@ -73,10 +72,10 @@ def paid(batch: Batch | Tallied, rules: Rules) -> Batch | Tallied:
         batch = replace(batch, reward=batch.reward * share(lasted, rules.discount, rules.paid))
     when = {"start": "at the start of its step", "end": "at the end of its step", "evenly": "evenly over its step"}
     going = lasted[~batch.ended]
-    span = f"{number(float(going.min()))} to {number(float(going.max()))}" if going.size else "no steps"
+    apart = f", decisions are {batch.lasting(going)} apart" if going.size else ""
     said = (
-        f"Time counts: the discount of {rules.discount:g} is for one {batch.unit}, decisions are {span} apart, and a "
-        f"reward counts {when[rules.paid]}."
+        f"Time counts: the discount of {rules.discount:g} is for one {batch.unit}{apart}, and a reward counts "
+        f"{when[rules.paid]}."
     )
     return replace(batch, decisions=(said, *batch.decisions))
 

@@ -314,13 +314,14 @@ def _clear(policy: Policy, why: str) -> tuple[int | None, str]:
     choices = int((policy.runner_up()[0] >= 0).sum())
     if policy.chances is None:
         return None, f"It was not computed how sure each action is, so coin flips are not told from advice. {why}"
-    undecided = int((policy.among.sum(axis=-1) > 1).sum())
+    undecided = int((policy.stricter(policy.clear).among.sum(axis=-1) > 1).sum())
     if not undecided:
         return choices, ""
     every = "none" if undecided == choices else f"{choices - undecided:,}"
+    then = "the advice is a set" if policy.min_chance else "one is advised all the same"
     return choices - undecided, (
-        f"One action is clearly best (with a chance of {policy.min_chance:.0%} or more) in {every} of "
-        f"{several(choices, 'state')} with a choice. Elsewhere the data leave it open which, and the advice is a set."
+        f"One action is clearly best (with a chance of {policy.clear:.0%} or more) in {every} of "
+        f"{several(choices, 'state')} with a choice. Elsewhere the data leave it open which, and {then}."
     )
 
 

@@ -252,6 +252,11 @@ class Policy:
         """Where the data leave it open which of several actions is the best, like ``actions``; not where all tie."""
         return np.asarray((self.among & ~self.tied).any(axis=-1))
 
+    @property
+    def clear(self) -> float:
+        """The chance from which on an action is called clearly best: the usual one where one is advised in any case."""
+        return self.min_chance or defaults.MIN_CHANCE
+
     @cached_property
     def stake(self) -> Floats:
         """How much less the least of the set is worth than the advised action, like ``actions``; NaN for one alone."""

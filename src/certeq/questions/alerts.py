@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from certeq.base.display import several
 from certeq.questions.findings import Findings
-from certeq.questions.sure import THIN, chance, period, withheld
+from certeq.questions.sure import THIN, chance, net, period, withheld
 
 EVEN = 0.5
 SURE = 0.9  # that the advice beats what was recorded: below this it is said
@@ -28,8 +28,9 @@ def leading(findings: Findings) -> list[str]:
     better = chance(findings)
     if better is not None and better < EVEN:
         found.append(
-            f"The advice is more likely worse than what was recorded{period(findings)}: the chance that it is better "
-            f"is only {better:.0%}, by the model. Do what was done, or collect what is missing first."
+            f"The advice is more likely worse than what was recorded{period(findings)}{net(findings).rstrip(',')}: the "
+            f"chance that it is better is only {better:.0%}, by the model. Do what was done, or collect what is "
+            "missing first."
         )
     return found
 
@@ -59,8 +60,8 @@ def _posterior(findings: Findings) -> Iterator[str]:
     found = findings.posterior
     better = chance(findings)
     if better is not None and EVEN <= better < SURE:
-        said = f"That the advice beats what was recorded{period(findings)} has a probability of only {better:.0%}"
-        yield f"{said}, by the model."
+        said = f"That the advice beats what was recorded{period(findings)}{net(findings)}"
+        yield f"{said} has a probability of only {better:.0%}, by the model."
     if found.watched is not None:
         decisions = several(found.watched, "decision")
         yield (

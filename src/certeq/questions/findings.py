@@ -61,6 +61,12 @@ class Findings:
         return np.asarray(order[policy.open[order]])
 
     @property
+    def unclear(self) -> int:
+        """In how many states with a choice no action is clearly best, whether or not one is advised alone."""
+        policy = self.learned.policy.first
+        return int(policy.stricter(policy.clear).open.sum())
+
+    @property
     def now(self) -> Floats:
         """How much more the advised action earns at once than the runner-up, ``(S,)``."""
         runner, _ = self.runner_up

@@ -26,7 +26,7 @@ from certeq.questions.asking import Asking, Question, affordable_draws
 from certeq.questions.chains import read_policy
 from certeq.questions.episodes import behavior, watched
 from certeq.questions.exact import evaluate
-from certeq.questions.posterior import LEVEL, CredibleInterval, drawn_values
+from certeq.questions.posterior import LEVEL, CredibleInterval, Difference, drawn_values, gained
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,10 @@ class Frontier:
             f"{self.cost!r}; the one with the least of it, {number(least.costs[0])}, earns {number(least.value)}. In "
             f"between lie {several(max(len(self.corners) - 2, 0), 'further policy', 'further policies')}."
         ]
+        said.append(
+            f"What was done earns {number(self.recorded[1])} with {number(self.recorded[0])} of it, and the advice "
+            f"{number(self.advice[1])} with {number(self.advice[0])}."
+        )
         if self.limit is not None:
             value = self.value_at(self.limit)
             gain = value - self.advice[1]
@@ -148,6 +152,7 @@ class Tradeoffs:
 
     frontiers: tuple[Frontier, ...]
     value: CredibleInterval | None = None  # of the advice, not net of prices
+    gain: Difference | None = None  # over what was done, likewise
     costs: tuple[CredibleInterval, ...] = ()  # of the advice, one for each limit
     kept: tuple[float, ...] = ()  # chance that each limit is kept
     all_kept: float | None = None  # chance that all of them are
@@ -161,18 +166,13 @@ class Tradeoffs:
         limited = [each for each in self.frontiers if each.limit is not None]
         for each, cost, chance in zip(limited, self.costs, self.kept, strict=False):
             said.append(
-                f"The advice adds up to {number(each.advice[0])} of {each.cost!r} in the model (90 % interval "
-                f"{number(cost.low)} to {number(cost.high)}), and keeps {each.cost}<={each.limit:g} with a chance of "
+                f"In the models that the data allow the advice adds up to {number(cost.low)} to {number(cost.high)} of "
+                f"{each.cost!r} (90 % interval), and keeps {each.cost}<={each.limit:g} with a chance of "
                 f"{percent(chance, self.draws)}."
             )
         if len(self.kept) > 1 and self.all_kept is not None:
             said.append(f"That all limits are kept has a chance of {percent(self.all_kept, self.draws)}.")
-        if self.value is not None:
-            value = self.value
-            said.append(
-                f"Not net of any price, the advice earns {number(value.mean)} ({number(value.low)} to "
-                f"{number(value.high)})."
-            )
+        said += self.uncharged()
         if self.watched is not None:
             said.append(
                 f"Half of the episodes were watched for {several(self.watched, 'decision')} or fewer: what adds up "
@@ -182,6 +182,17 @@ class Tradeoffs:
             said.append(f"How likely the limits are kept is not told: {self.why_not}")
         return said
 
+    def uncharged(self) -> list[str]:
+        """What the advice earns where nothing is charged, beside what was done; nothing where nothing was charged."""
+        value, gain = self.value, self.gain
+        if value is None or gain is None:
+            return []
+        return [
+            f"Not net of any charge, the advice earns {number(value.mean)} ({number(value.low)} to "
+            f"{number(value.high)}) in these models. Over what was done that is a gain of {number(gain.mean)} "
+            f"({number(gain.low)} to {number(gain.high)}), above 0 with a chance of {percent(gain.better, self.draws)}."
+        ]
+
     def to_json(self) -> dict[str, Any]:
         """Write it as plain values."""
         return {
@@ -189,6 +200,7 @@ class Tradeoffs:
             "chance_kept": list(self.kept),
             "chance_all_kept": self.all_kept,
             "value": None if self.value is None else self.value._asdict(),
+            "gain": None if self.gain is None else self.gain._asdict(),
             "costs": [each._asdict() for each in self.costs],
             "draws": self.draws,
         }
@@ -206,12 +218,14 @@ def _ask(asking: Asking) -> Tradeoffs:
     except InputError as error:
         return Tradeoffs(found, why_not=str(error))
     cases = (case, *(cost_case(case, name) for name in limits))
-    start, policy = rows_of(case).starts, (learned.policy.actions,)
-    value, *costs = (drawn_values(each, policy, start, draws=draws, rng=asking.rng)[0] for each in cases)
+    start, policies = rows_of(case).starts, (learned.policy.actions, behavior(learned.counts))
+    (value, done), *paid = (drawn_values(each, policies, start, draws=draws, rng=asking.rng) for each in cases)
+    costs, charged = [each[0] for each in paid], learned.batch is not rows_of(case)
     kept = np.array([cost <= most for cost, most in zip(costs, limits.values(), strict=True)])
     return Tradeoffs(
         found,
-        interval(value) if learned.batch is not rows_of(case) else None,
+        interval(value) if charged else None,
+        gained(value - done) if charged else None,
         tuple(map(interval, costs)),
         tuple(kept.mean(axis=1).tolist()),
         float(kept.all(axis=0).mean()),

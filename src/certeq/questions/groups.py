@@ -30,11 +30,12 @@ from certeq.questions.words import name as quoted
 DRAWS = 200  # models for each group
 HALF = 0.5
 FEWEST = 10  # episodes, or rows without any, below which nothing about a group is well supported
+LATE = -2  # in place of an action: the row comes after the last decision that is planned for
 Z = 1.6448536269514722  # of the normal distribution, for 90 % in the middle
 
 
 class OneGroup(NamedTuple):
-    """What is known of one group; None where nobody asked, or nothing can be told."""
+    """What is known of one group; None where nobody asked, or little support tells nothing."""
 
     name: str
     rows: int
@@ -85,7 +86,7 @@ class Groups:
                 f"{quoted(group.name)} gains {number(abs(group.apart.mean))} {less} by the advice than "
                 f"{quoted(first.name)} does ({number(ends[0])} to {number(ends[1])})."
             )
-        if self.draws and others and not sure:
+        if not sure and any(group.apart is not None for group in others):
             found.append(f"No group clearly gains more or less by the advice than {quoted(first.name)} does.")
         return found
 
@@ -96,7 +97,7 @@ class Groups:
             rate, low, high = group.agreement
             said += f", {percent(rate)} of them as advised ({percent(low)} to {percent(high)})"
         said += f"; {percent(group.supported)} in states where the advised action was tried {FEW} times in the group"
-        if group.gain is not None and not group.little:
+        if group.gain is not None:
             gain = group.gain
             said += f"; the advice gains {number(gain.mean)} ({number(gain.low)} to {number(gain.high)})"
         return f"{said}."
@@ -111,7 +112,7 @@ class Groups:
                 f"{', '.join(little)}. The advice there rests on others."
             )
         for group in self.groups:
-            if group.gain is not None and group.gain.better < HALF and not group.little:
+            if group.gain is not None and group.gain.better < HALF:
                 found.append(
                     f"For {quoted(group.name)} ({quoted(self.by)}) the advice is more likely worse than what was done: "
                     f"the chance that it is better is only {percent(group.gain.better, self.draws)}."
@@ -157,25 +158,30 @@ def groups(learned: Learned, *, draws: int = DRAWS, rng: Rng = 0, flattery: floa
     random = generator(rng).spawn(len(order))
     plain = [_counted(batch, batch.group == g, advised, batch.group_names[g]) for g in order]
     if not draws:
-        return Groups(batch.by, tuple(_compared(plain, None)), 0)
-    values = [_values(learned, batch, g, draws, seed) for g, seed in zip(order, random, strict=True)]
-    gains = np.stack([advice - done for advice, done in values])
+        return Groups(batch.by, tuple(_compared(plain, [None] * len(plain))), 0)
+    values = [
+        None if group.little else _values(learned, batch, g, draws, seed)
+        for group, g, seed in zip(plain, order, random, strict=True)
+    ]
+    gains = [None if value is None else value[0] - value[1] for value in values]
     valued = [
-        group._replace(value=_interval(value[0], flattery), gain=gained(gain, flattery))
+        group
+        if value is None or gain is None
+        else group._replace(value=_interval(value[0], flattery), gain=gained(gain, flattery))
         for group, value, gain in zip(plain, values, gains, strict=True)
     ]
     return Groups(batch.by, tuple(_compared(valued, gains)), draws)
 
 
 def _advised(learned: Learned, batch: Batch) -> Integers:
-    """The advice on each row, ``(n,)``; -1 where there is none."""
+    """The advice on each row, ``(n,)``; -1 where there is none, `LATE` where nothing was planned any more."""
     actions = learned.policy.actions
     if actions.ndim == 1:
         return np.asarray(actions[batch.state])
     if batch.time is None:
         return np.asarray(actions[0][batch.state])
     late = batch.time >= len(actions)
-    return np.where(late, -1, actions[np.where(late, 0, batch.time), batch.state])
+    return np.where(late, LATE, actions[np.where(late, 0, batch.time), batch.state])
 
 
 def _counted(batch: Batch, mine: Booleans, advised: Integers, name: str) -> OneGroup:
@@ -184,7 +190,8 @@ def _counted(batch: Batch, mine: Booleans, advised: Integers, name: str) -> OneG
     S, A = batch.n_states, batch.n_actions
     tried = np.bincount(state * A + action, minlength=S * A).reshape(S, A)
     there = advice >= 0
-    supported = float((there & (tried[state, np.maximum(advice, 0)] >= FEW)).mean())
+    enough = there & (tried[state, np.maximum(advice, 0)] >= FEW)
+    supported = float(enough.sum() / max((advice != LATE).sum(), 1))
     episode = None if batch.episode is None else batch.episode[mine]
     unit = np.arange(len(state)) if episode is None else np.unique(episode, return_inverse=True)[1]
     agreement = _agreement((action == advice)[there], unit[there]) if there.any() else None
@@ -227,11 +234,11 @@ def _interval(values: Floats, flattery: float = 0.0) -> CredibleInterval:
     return CredibleInterval(float(values.mean()), float(low - flattery), float(high))
 
 
-def _compared(found: list[OneGroup], gains: Floats | None) -> list[OneGroup]:
+def _compared(found: list[OneGroup], gains: list[Floats | None]) -> list[OneGroup]:
     """Each group beside the first one."""
     first, compared = found[0], [found[0]]
-    for i, group in enumerate(found[1:], 1):
-        apart = None if gains is None else _interval(gains[i] - gains[0])
+    for group, gain in zip(found[1:], gains[1:], strict=True):
+        apart = None if gain is None or gains[0] is None else _interval(gain - gains[0])
         compared.append(group._replace(apart=apart, agrees_more=_more(group.agreement, first.agreement)))
     return compared
 

@@ -89,6 +89,8 @@ class Risk:
                 f"No part of the advice gains something and is worse {limit}, as far as rows tell. Do what was done, "
                 "or collect what is missing first. An action stands alone only where it is best in every drawn model.",
             ]
+        if every.worse <= self.risk and every.thin <= THIN and every.min_chance < self.least:
+            whole += f" That keeps the risk; --min-chance {every.min_chance:g} would let all of it be followed."
         return [
             whole,
             f"To do worse than was done {limit}, follow the advice where its action is the best one with a chance of "
@@ -122,6 +124,11 @@ def risk(learned: Learned, found: Posterior, accepted: float, *, draws: int = 40
     draws, rng
         Models to value policies in, and the seed.
     """
+    if accepted * draws < 1:
+        raise InputError(
+            f"A risk of {accepted:g} cannot be seen in {several(draws, 'drawn model')}, where one of them is a share "
+            f"of {1 / draws:.2g}. Accept more (--risk), or draw more models (--draws)."
+        )
     case, policy = asked(learned), replace(learned.policy, chances=found.best)
     done = behavior(case.data.counts)
     taken = np.eye(len(policy.action_names))[np.maximum(policy.actions, 0)]

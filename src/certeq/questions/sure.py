@@ -37,6 +37,13 @@ def period(findings: Findings) -> str:
     return "" if found is None or found.watched is None else f" over {several(found.watched, 'decision')}"
 
 
+def net(findings: Findings) -> str:
+    """What the values are net of, where limits have a price."""
+    limited = findings.learned.limited
+    charged = limited is not None and findings.learned.batch is not limited.case.data.batch
+    return ", net of the charge for what is limited," if charged else ""
+
+
 def sentences(findings: Findings) -> Iterator[str]:
     """What the advice is worth: as believed, whatever the unseen rows are like, and whether to trust either."""
     found = findings.posterior
@@ -49,9 +56,9 @@ def sentences(findings: Findings) -> Iterator[str]:
     else:
         told = f". How likely the advice is better is not told: {withheld(findings)}"
     yield (
-        f"If rows are alike in the way the model believes, following the advice{period(findings)} is worth "
-        f"{number(value.mean)} (90 % interval {number(value.low)} to {number(value.high)}), and doing what was "
-        f"recorded {number(before.mean)} ({number(before.low)} to {number(before.high)}){told}."
+        f"If rows are alike in the way the model believes, following the advice{period(findings)} is worth"
+        f"{net(findings)} {number(value.mean)} (90 % interval {number(value.low)} to {number(value.high)}), and "
+        f"doing what was recorded {number(before.mean)} ({number(before.low)} to {number(before.high)}){told}."
     )
     if found.watched is not None:
         yield (
@@ -71,6 +78,7 @@ def sentences(findings: Findings) -> Iterator[str]:
         limits = zip(findings.learned.rules.limit, findings.frontier.kept, strict=True)
         kept = [f"{limit} is kept with a chance of {percent(share, found.draws)}" for limit, share in limits]
         yield f"By the model, {' and '.join(kept)}."
+        yield from findings.frontier.uncharged()
 
 
 def to_json(findings: Findings) -> dict[str, Any]:

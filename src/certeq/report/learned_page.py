@@ -110,7 +110,8 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "fragility", _of(findings.fragility, lambda found: _harmless(found.lines()))
     yield "asked", _of(findings.fragility, lambda found: int(found.asked.sum()))
     yield "choices", int((findings.runner_up[0] >= 0).sum())
-    yield "limit_of_clear", percent(learned.policy.min_chance)
+    yield "limit_of_clear", percent(learned.policy.clear)
+    yield "sets", learned.policy.min_chance > 0
     yield "outcomes", _of(findings.fragility, lambda found: OUTCOMES[found.outcomes])
     yield "conventions", _of(findings.conventions, tables.conventions_table)
     yield "groups", _of(findings.groups, lambda found: tables.groups_table(found, limit))

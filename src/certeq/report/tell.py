@@ -72,13 +72,14 @@ def _sure(findings: Findings) -> Iterator[str]:
     if found is None:
         return
     yield from sure.sentences(findings)
-    open_states, total = len(findings.open), int(findings.choice.sum())
-    limit = percent(findings.learned.policy.min_chance)
+    open_states, total = findings.unclear, int(findings.choice.sum())
+    policy = findings.learned.policy
+    limit = percent(policy.clear)
     if open_states:
+        then = "a set of actions, with what is at stake between them" if policy.min_chance else "one all the same"
         yield (
             f"State by state it is less sure: in {open_states:,} of {several(total, 'state')} with a choice no action "
-            f"is the best one in {limit} of the models that the data allow. There the advice is a set of actions, with "
-            "what is at stake between them."
+            f"is the best one in {limit} of the models that the data allow. There the advice is {then}."
         )
     elif total:
         yield (
@@ -95,11 +96,12 @@ def tiles(findings: Findings) -> Iterator[tuple[str, str]]:
         yield f"{summary.episodes:,}", "episode" if summary.episodes == 1 else "episodes"
     yield f"{summary.pairs_seen / summary.pairs:.0%}".replace("%", " %"), "of state–action pairs were ever tried"
     if findings.posterior is not None:
-        total, open_states = int(findings.choice.sum()), len(findings.open)
+        total, open_states = int(findings.choice.sum()), findings.unclear
         better = sure.chance(findings)
         if better is not None:
             told = percent(better, findings.posterior.draws)
-            yield told, f"chance that the advice beats what was recorded{sure.period(findings)}, by the model"
+            of = f"{sure.period(findings)}{sure.net(findings) or ','}"
+            yield told, f"chance that the advice beats what was recorded{of} by the model"
         if total:
             yield f"{total - open_states:,} of {total:,}", "states with a choice where one action is clearly best"
     if findings.off_policy is not None:
