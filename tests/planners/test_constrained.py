@@ -101,3 +101,19 @@ def test_a_horizon_has_a_frontier_of_its_own() -> None:
     corners = frontier(problem)
     assert [(one.costs[0], one.value) for one in corners] == [(0.0, 0.0), (1.5, 1.5)]
     assert corners[-1].policy.tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_plan_from_a_policy_nearby_is_the_plan_from_nothing_and_each_policy_is_valued_once(seed: int) -> None:
+    visits = np.random.default_rng(seed).integers(1, 9, size=(12, 3))
+    allowed = np.random.default_rng(seed).random((12, 3)) < 0.8
+    allowed[:, 0] = True
+    problem = a_problem(seed, S=12, K=2, allowed=allowed, visits=visits)
+    far = problem.corner([0.0, 5.0])
+    for prices in ([0.0, 0.0], [0.3, 0.1], [2.0, 0.0]):
+        cold, warm = problem.corner(prices), problem.corner(prices, near=far)
+        assert np.array_equal(cold.policy, warm.policy)
+        assert (cold.value, *cold.costs) == (warm.value, *warm.costs)
+    one = a_problem(seed, S=12)
+    corners = frontier(one)
+    assert len(one._known) < 2 * len(corners), "edges are confirmed without valuing anything"

@@ -6,6 +6,7 @@ first decision, so corners tell all of it:
 
 - `frontier`, of one cost, looks between two corners with the price at which both are worth the same. Either there is a
   corner above their line, or the line is an edge: every corner and every breakpoint of the price is found, to rounding.
+  Each plan begins at one of the two. Reward and costs of a policy are valued apart, once, and so at all prices.
 - `keep`, of any number of costs and limits, finds the best mixture of corners by column generation: a small linear
   program mixes the corners so far, its prices lead to the next one, until none is worth more (Dantzig and Wolfe). This
   is the linear program over occupancy measures, taken apart.
@@ -18,7 +19,8 @@ more than the mixture, so what it would gain is told.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +31,7 @@ from certeq.base.display import number
 from certeq.base.errors import InputError
 from certeq.model.kernel import Kernel, is_sparse
 from certeq.planners import solve, solve_finite
-from certeq.planners.backup import chosen, policy_rows, value_policy
+from certeq.planners.backup import best_supported, chosen, greedy, improve, policy_rows, tied, value_policy
 
 ROUNDING = 1e-10  # of the largest value or cost: corners closer than this are one
 MOST = 1000  # corners that are looked for
@@ -72,27 +74,58 @@ class Constrained:
     allowed: Booleans | None = None  # (S, A)
     horizon: int | None = None
     visits: Integers | None = None  # (S, A): of tied actions the best supported is taken
+    _known: dict[bytes, tuple[Floats, Floats]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def corner(self, prices: Any, weight: float = 1.0) -> Corner:
-        """Plan at these prices, the reward taken ``weight`` times."""
+    def corner(self, prices: Any, weight: float = 1.0, near: Corner | None = None) -> Corner:
+        """Plan at these prices, the reward taken ``weight`` times; from a policy that was the best nearby, if given."""
         rates = np.asarray(prices, dtype=np.float64)
-        net = weight * self.reward - np.tensordot(rates, self.costs, axes=1)
+        share = np.append(weight, -rates)  # of reward and costs in what is planned for
+        if near is not None and self.horizon is None and not is_sparse(self.model):
+            policy = self._improved(share, near.policy)
+        else:
+            policy = self._planned(np.tensordot(share, self._tables, axes=1))
+        value, *costs = self.worth(policy)
+        return Corner(rates / weight if weight else np.full(len(rates), np.inf), policy, value, np.array(costs))
+
+    @cached_property
+    def _tables(self) -> Floats:
+        """Reward and costs, ``(1 + K, S, A)``."""
+        return np.stack([self.reward, *self.costs])
+
+    def _planned(self, net: Floats) -> Integers:
         plan: Any
         if self.horizon is None:
             plan = solve(self.model, net, self.discount, allowed=self.allowed)
         else:
             plan = solve_finite(self.model, net, self.discount, self.horizon, allowed=self.allowed)
-        policy = plan.policy if self.visits is None else plan.supported(self.visits).policy
-        value, *costs = self.worth(policy)
-        return Corner(rates / weight if weight else np.full(len(rates), np.inf), policy, value, np.array(costs))
+        return np.asarray(plan.policy if self.visits is None else plan.supported(self.visits).policy)
+
+    def _improved(self, share: Floats, policy: Integers) -> Integers:
+        """Policy iteration from a policy: what it is worth at any prices is known once it is valued at all."""
+        allowed = True if self.allowed is None else self.allowed
+        while True:
+            q = np.where(allowed, np.tensordot(share, self._valued(policy)[1], axes=1), -np.inf)
+            better = improve(q, policy)
+            if np.array_equal(better, policy):
+                return greedy(q) if self.visits is None else best_supported(tied(q), self.visits)
+            policy = better
+
+    def _valued(self, policy: Integers) -> tuple[Floats, Floats]:
+        """Reward and costs of a policy from each state, ``(1 + K, S)``, and of each action first; remembered."""
+        known = self._known.get(policy.tobytes())
+        if known is None:
+            rows = np.eye(len(self.start)) - self.discount * policy_rows(self.model, policy)
+            values = np.linalg.solve(rows, np.stack([chosen(table, policy) for table in self._tables]).T).T
+            ahead = np.stack([self.model.expect(each) for each in values])
+            known = np.asarray(values, dtype=np.float64), self._tables + self.discount * ahead
+            self._known[policy.tobytes()] = known
+        return known
 
     def worth(self, policy: Integers) -> list[float]:
         """Reward and each cost of a policy, under the start."""
-        if self.horizon is None and not is_sparse(self.model):  # how often each state is met, discounted, tells all
-            rows = policy_rows(self.model, policy)
-            often = np.linalg.solve(np.eye(len(rows)) - self.discount * rows.T, self.start)
-            return [float(often @ chosen(table, policy)) for table in (self.reward, *self.costs)]
-        return [float(self._value(table, policy) @ self.start) for table in (self.reward, *self.costs)]
+        if self.horizon is None and not is_sparse(self.model):
+            return [float(value) for value in self._valued(policy)[0] @ self.start]
+        return [float(self._value(table, policy) @ self.start) for table in self._tables]
 
     def _value(self, table: Floats, policy: Integers) -> Floats:
         if self.horizon is None:
@@ -107,7 +140,8 @@ def frontier(problem: Constrained) -> tuple[Corner, ...]:
     """All corners of one cost, from the cheapest to the best; each is worth more than those before and costs more."""
     if len(problem.costs) != 1:
         raise InputError(f"A frontier is of one cost; got {len(problem.costs)}.")
-    best, least = problem.corner([0.0]), problem.corner([1.0], weight=0.0)
+    best = problem.corner([0.0])
+    least = problem.corner([1.0], weight=0.0, near=best)
     size = max(abs(best.value), abs(least.value)), max(abs(best.costs[0]), abs(least.costs[0]))
     near = [ROUNDING * (one or 1.0) for one in size]
     found, open_edges = [least], [(least, best)]
@@ -118,7 +152,7 @@ def frontier(problem: Constrained) -> tuple[Corner, ...]:
             if more > near[0] or dearer <= near[1]:
                 found.append(high)
             continue
-        between = problem.corner([more / dearer])
+        between = problem.corner([more / dearer], near=low)
         above = (between.value - low.value) * dearer - (between.costs[0] - low.costs[0]) * more
         if above <= near[0] * dearer + near[1] * more:
             found.append(high)
@@ -145,11 +179,11 @@ def keep(problem: Constrained, limits: Floats, names: tuple[str, ...] = ()) -> W
     corners = [problem.corner(np.zeros(K))]
     if _keeps(corners[0], limits):
         return Within(corners[0], ((1.0, corners[0]),), np.zeros(K))
-    corners += [problem.corner(np.eye(K)[k], weight=0.0) for k in range(K)]
+    corners += [problem.corner(np.eye(K)[k], weight=0.0, near=corners[0]) for k in range(K)]
     _check_each(corners[1:], limits, names)
     while True:
         master = _mix(corners, limits)
-        new = problem.corner(master.prices, weight=float(master.kept))
+        new = problem.corner(master.prices, weight=float(master.kept), near=corners[-1])
         if len(corners) > MOST or master.gain(new) <= ROUNDING * master.size:
             break
         corners.append(new)
@@ -174,7 +208,7 @@ def _single(problem: Constrained, corners: list[Corner], prices: Floats, limits:
     over = np.ones(len(limits), dtype=bool)
     for _ in range(RAISED):
         rates = np.where(over, np.maximum(rates, ABOVE * unit) * (1 + above), rates)
-        corner = problem.corner(rates)
+        corner = problem.corner(rates, near=corners[-1])
         over = corner.costs > _room(corner, limits)
         if not over.any():
             kept.append(corner)
@@ -187,7 +221,7 @@ def _inside(problem: Constrained, corner: Corner) -> Corner:
     """The corner at prices well inside of those at which it is the best, where nothing is nearly tied by design."""
     share, last = ABOVE, corner
     while share <= 1:
-        higher = problem.corner(corner.prices * (1 + share))
+        higher = problem.corner(corner.prices * (1 + share), near=corner)
         if (higher.policy != corner.policy).any():
             break
         share, last = 4 * share, higher
