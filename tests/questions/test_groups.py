@@ -181,3 +181,13 @@ def test_of_a_group_with_little_support_no_value_is_told_and_no_difference():
     few = groups(learned(world(episodes=(5, 4))), draws=40)
     assert all(group.value is None and group.apart is None for group in few.groups)
     assert not any("No group clearly" in line for line in few.lines())
+
+
+def test_a_group_may_be_what_was_done_or_who_it_was_and_does_not_take_these_columns_away():
+    table = world(episodes=(3, 2))
+    batch = certeq.read(table, episode="who", time="t", state="ward", by="action", ends="never")
+    assert (batch.action_names, batch.group_names) == (("new", "usual"), ("new", "usual"))
+    renamed = {"patient": table["who"], "visit_date": table["t"], **{n: table[n] for n in ("ward", "action", "reward")}}
+    each = certeq.read(renamed, state="ward", by="patient", ends="never")
+    assert len(each.group_names) == len(np.unique(each.episode)) == 5
+    assert each.time.tolist() == [0, 1, 2, 3, 4, 5, 6] * 5

@@ -23,7 +23,8 @@ WORDS = {  # lower case, separators left out; the first that is there wins
         pt ptno ptid mrn subject subjectid participant participantid person personid user userid customer customerid
         run runid id""",
     "time": """time t timestep step steps timeindex stepid stepindex tick visit visitnumber period round bloc block
-        month months week weeks day days hour hours minute minutes year date datetime timestamp charttime""",
+        month months week weeks day days hour hours minute minutes year date datetime timestamp charttime
+        chartdate visitdate visittime encounterdate assessmentdate observationdate eventdate eventtime""",
     "done": "done terminated terminal terminals terminations isterminal terminate ended dead died death",
     "truncated": "truncated truncations truncation censored timeout timeouts timelimit",
     "ends": "",  # never guessed
@@ -35,6 +36,7 @@ WORDS = {  # lower case, separators left out; the first that is there wins
 SPELLINGS = {role: tuple(words.split()) for role, words in WORDS.items()}
 SEVERAL = ("state", "next_state", "action", "beside")  # roles that several columns may have together
 SINGLE = ("reward", "episode", "time", "done", "truncated", "ends", "by", "duration")  # roles of one column
+SHARED = ("action", "episode")  # roles whose column may tell groups apart as well
 MARKS = ("done", "truncated", "ends")  # roles that may also be said by what a column says
 UNWANTED = """cost costs expense expenses died death deaths dead dies mortality fatal fatality loss losses penalty
     penalties readmission readmissions readmitted relapse complication complications harm harms adverse pain damage
@@ -126,7 +128,8 @@ def find_roles(
     guessed: dict[str, str] = {}
     for role in SPELLINGS:
         if known.get(role) is None:
-            spelled = _spelled(role, [name for name in names if name not in taken])
+            shared = known.get("by") or () if role in SHARED else ()  # groups of episodes, or by what was done
+            spelled = _spelled(role, [name for name in names if name not in taken or name in shared])
             if spelled is not None:
                 guessed[role] = spelled
                 taken.add(spelled)
