@@ -8,11 +8,15 @@ import pytest
 import certeq
 from certeq import MDP, InputError, evaluate, sampling
 from certeq.base.display import number
+from certeq.learning.case import Case, Data
 from certeq.learning.learned import learn
 from certeq.learning.limiting import constrained, cost_case
-from certeq.planners.constrained import Constrained, frontier
+from certeq.planners.constrained import Constrained, frontier, keep
+from certeq.questions.asking import Asking
 from certeq.questions.episodes import behavior
-from certeq.questions.sure import sentences
+from certeq.questions.findings import Findings
+from certeq.questions.frontier import ASKED, understated
+from certeq.questions.sure import net, sentences
 from certeq.report import checklist, learned_page, tell
 from certeq.report.style import to_png
 
@@ -84,8 +88,8 @@ def test_a_limit_that_does_not_bind_leaves_rewards_as_they_are() -> None:
 
 def test_values_net_of_a_charge_are_called_so_and_the_gain_without_it_is_told_beside_them() -> None:
     learned = certeq.learn(logged(60, rng=1), discount=GAMMA, limit="units<=4", draws=40)
-    found = certeq.examine(learned, draws=40)
-    case, told = learned.limited.case, found.frontier
+    case, told = learned.limited.case, ASKED.ask(Asking(learned, 40, 0, 0.0, None, {}))
+    found = Findings(learned, {"posterior": learned.answers["posterior"], "frontier": told}, {})
     policies = {"advice": learned.policy.actions, "done": behavior(learned.counts)}
     drawn = certeq.questions.posterior.posterior(
         case.model, case.table, GAMMA, policies, rewards=case.rewards, batch=case.data.batch, case=case, draws=40
@@ -99,9 +103,22 @@ def test_values_net_of_a_charge_are_called_so_and_the_gain_without_it_is_told_be
     assert unsure
     assert learned.summary.clear == 3 - unsure
     assert (f"{3 - unsure} of 3", "states with a choice where one action is clearly best") in [*tell.tiles(found)]
-    free = certeq.examine(learn(logged(60, rng=1), discount=GAMMA, limit="units<=400"), draws=40)
-    assert "net of" not in " ".join(sentences(free))
-    assert free.frontier.gain is None
+    free = certeq.learn(logged(60, rng=1), discount=GAMMA, limit="units<=400", draws=8)
+    assert net(Findings(free, {}, {})) == ""
+
+
+def test_advice_that_was_chosen_since_it_keeps_a_limit_uses_more_elsewhere_and_by_how_much_is_added() -> None:
+    batch, names = logged(20, rng=5), ("units<=8",)
+    case = learn(batch, discount=GAMMA, limit=names).limited.case
+    there, apart = constrained(case, ["units"]), []
+    for random in np.random.default_rng(3).spawn(10):  # the twin: episode by episode
+        drawn = random.integers(20, size=20)
+        rows = np.concatenate([np.flatnonzero(batch.episode == np.unique(batch.episode)[e]) for e in np.sort(drawn)])
+        again = constrained(Case(Data.of_rows(batch.take(rows)), case.rules), ["units"])
+        chosen = keep(replace(again, start=there.start), np.array([8.0])).corner
+        used = evaluate(there.model, there.costs[0], GAMMA, chosen.policy) @ there.start
+        apart.append(used - chosen.costs[0])
+    assert understated(case, draws=10, rng=3) == pytest.approx([max(np.mean(apart), 0)])
 
 
 def test_a_horizon_keeps_limits_too() -> None:
@@ -131,8 +148,9 @@ def test_chances_that_limits_are_kept_are_of_the_same_models() -> None:
         draws=40,
     )  # fmt: skip
     told = certeq.examine(loose, draws=40).frontier
-    assert told.kept == ((drawn.values[0] <= 8).mean(),)
-    assert told.costs[0].mean == pytest.approx(drawn.values[0].mean())
+    more = understated(loose.limited.case)[0]
+    assert told.kept == ((drawn.values[0] + more <= 8).mean(),)
+    assert told.costs[0].mean == pytest.approx(drawn.values[0].mean() + more)
     page = learned_page.render(found)
     assert "By the model, units<=8 is kept with a chance of " in list(sentences(found))[-1]
     assert "Value against cost" in page

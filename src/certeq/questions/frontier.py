@@ -3,30 +3,32 @@
 Of each column that was added up beside the reward: the corners of value against cost in the fitted model, exact at the
 breakpoints (`certeq.planners.constrained`), and where the advice and what was recorded lie. Whether a limit is kept is
 asked of the models that the data allow: rewards and costs are drawn in the same models, so that limits are judged
-together.
+together. Advice that was chosen since it keeps a limit in these data tends to use more elsewhere: that is added.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers, floats, middle
+from certeq.base.arrays import Floats, Integers, Rng, floats, generator, middle
 from certeq.base.display import number, percent, several, told
 from certeq.base.errors import InputError
-from certeq.learning.case import Case
+from certeq.learning.case import Case, Data
 from certeq.learning.learned import Learned, asked
 from certeq.learning.limiting import constrained, cost_case, rows_of
-from certeq.planners.constrained import Constrained, Corner
+from certeq.planners.constrained import Constrained, Corner, keep
 from certeq.planners.constrained import frontier as corners_of
 from certeq.questions.asking import Asking, Question, affordable_draws
 from certeq.questions.chains import read_policy
 from certeq.questions.episodes import behavior, watched
 from certeq.questions.exact import evaluate
 from certeq.questions.posterior import LEVEL, CredibleInterval, Difference, drawn_values, gained
+
+AGAIN = 25  # data sets drawn again, to see by how much costs are told too low
 
 
 @dataclass(frozen=True)
@@ -70,21 +72,21 @@ class Frontier:
         """The frontier in words."""
         least, most = self.corners[0], self.corners[-1]
         said = [
-            f"Without a limit, the best policy earns {number(most.value)} and adds up to {number(most.costs[0])} of "
-            f"{self.cost!r}; the one with the least of it, {number(least.costs[0])}, earns {number(least.value)}. In "
-            f"between lie {several(max(len(self.corners) - 2, 0), 'further policy', 'further policies')}."
+            f"Without a limit, the best policy earns {number(most.value)} and uses {number(most.costs[0])} of "
+            f"{self.cost!r}. The thriftiest one earns {number(least.value)} and uses {number(least.costs[0])}; "
+            f"{several(max(len(self.corners) - 2, 0), 'more policy lies', 'more policies lie')} in between."
         ]
         said.append(
-            f"What was done earns {number(self.recorded[1])} with {number(self.recorded[0])} of it, and the advice "
-            f"{number(self.advice[1])} with {number(self.advice[0])}."
+            f"What was done earns {number(self.recorded[1])} and uses {number(self.recorded[0])}; the advice earns "
+            f"{number(self.advice[1])} and uses {number(self.advice[0])}."
         )
         if self.limit is not None:
             value = self.value_at(self.limit)
             gain = value - self.advice[1]
             by_lot = f", {number(gain)} more than the advice, which is a single policy" if gain > 1e-9 else ""
             said.append(
-                f"Within {self.limit:g} the most that can be earned, choosing between two policies by lot at the first "
-                f"decision where need be, is {number(value)}{by_lot}."
+                f"Within {self.limit:g} the most that can be earned, if need be by tossing a coin between two policies "
+                f"at the start, is {number(value)}{by_lot}."
             )
         return said
 
@@ -166,7 +168,7 @@ class Tradeoffs:
         limited = [each for each in self.frontiers if each.limit is not None]
         for each, cost, chance in zip(limited, self.costs, self.kept, strict=False):
             said.append(
-                f"In the models that the data allow the advice adds up to {number(cost.low)} to {number(cost.high)} of "
+                f"In the models that the data allow, the advice uses {number(cost.low)} to {number(cost.high)} of "
                 f"{each.cost!r} (90 % interval), and keeps {each.cost}<={each.limit:g} with a chance of "
                 f"{percent(chance, self.draws)}."
             )
@@ -220,7 +222,11 @@ def _ask(asking: Asking) -> Tradeoffs:
     cases = (case, *(cost_case(case, name) for name in limits))
     start, policies = rows_of(case).starts, (learned.policy.actions, behavior(learned.counts))
     (value, done), *paid = (drawn_values(each, policies, start, draws=draws, rng=asking.rng) for each in cases)
-    costs, charged = [each[0] for each in paid], learned.batch is not rows_of(case)
+    more = understated(case, draws=min(AGAIN, draws), rng=asking.rng)
+    costs, charged = (
+        [each[0] + extra for each, extra in zip(paid, more, strict=True)],
+        learned.batch is not rows_of(case),
+    )
     kept = np.array([cost <= most for cost, most in zip(costs, limits.values(), strict=True)])
     return Tradeoffs(
         found,
@@ -232,6 +238,30 @@ def _ask(asking: Asking) -> Tradeoffs:
         draws,
         watched=watched(rows_of(case), case.rules.discount) if case.rules.horizon is None else None,
     )
+
+
+def understated(case: Case, *, draws: int = AGAIN, rng: Rng = 0) -> Floats:
+    """How much more of each limited column advice adds up to than the data say in which it was chosen, ``(K,)``.
+
+    A policy is chosen since it seems to keep the limit there. So episodes are drawn again, the best within the limits
+    is chosen in what is learned from them, and valued in the model of all rows, which had no say in it; on average.
+    """
+    limits, batch = case.rules.limits, rows_of(case)
+    names, most = [each.column for each in limits], np.array([each.most for each in limits])
+    whole, apart = constrained(case, names), list[Floats]()
+    member = np.arange(len(batch)) if batch.episode is None else np.unique(batch.episode, return_inverse=True)[1]
+    units = int(member.max()) + 1
+    for random in generator(rng).spawn(draws):
+        often = np.bincount(random.integers(units, size=units), minlength=units)[member]
+        rows = batch.take(np.repeat(np.arange(len(batch)), often))
+        problem = replace(constrained(Case(Data.of_rows(rows), case.rules, case.usual), names), start=whole.start)
+        try:
+            corner = keep(problem, most, case.rules.limit).corner
+        except InputError:  # nothing keeps them there
+            continue
+        if corner is not None:
+            apart.append(np.array(whole.worth(corner.policy)[1:]) - corner.costs)
+    return np.maximum(np.mean(apart, axis=0), 0.0) if apart else np.zeros(len(most))
 
 
 def interval(values: Floats) -> CredibleInterval:
