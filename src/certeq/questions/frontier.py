@@ -223,16 +223,13 @@ def _ask(asking: Asking) -> Tradeoffs:
     start, policies = rows_of(case).starts, (learned.policy.actions, behavior(learned.counts))
     (value, done), *paid = (drawn_values(each, policies, start, draws=draws, rng=asking.rng) for each in cases)
     more = understated(case, draws=min(AGAIN, draws), rng=asking.rng)
-    costs, charged = (
-        [each[0] + extra for each, extra in zip(paid, more, strict=True)],
-        learned.batch is not rows_of(case),
-    )
-    kept = np.array([cost <= most for cost, most in zip(costs, limits.values(), strict=True)])
+    costs, charged = [each[0] for each in paid], learned.batch is not rows_of(case)
+    kept = np.array([cost + extra <= most for cost, extra, most in zip(costs, more, limits.values(), strict=True)])
     return Tradeoffs(
         found,
         interval(value) if charged else None,
         gained(value - done) if charged else None,
-        tuple(map(interval, costs)),
+        tuple(interval(cost, extra) for cost, extra in zip(costs, more.tolist(), strict=True)),
         tuple(kept.mean(axis=1).tolist()),
         float(kept.all(axis=0).mean()),
         draws,
@@ -264,10 +261,10 @@ def understated(case: Case, *, draws: int = AGAIN, rng: Rng = 0) -> Floats:
     return np.maximum(np.mean(apart, axis=0), 0.0) if apart else np.zeros(len(most))
 
 
-def interval(values: Floats) -> CredibleInterval:
-    """Mean and middle 90 % of what was drawn."""
+def interval(values: Floats, more: float = 0.0) -> CredibleInterval:
+    """Mean and middle 90 % of what was drawn; ``more`` raises the upper end."""
     low, high = middle(values, LEVEL)
-    return CredibleInterval(float(values.mean()), float(low), float(high))
+    return CredibleInterval(float(values.mean()), float(low), float(high + more))
 
 
 ASKED = Question(
