@@ -338,7 +338,8 @@ class _Job:
         """How much more advice promises where it was chosen than in a model that had no say in it, ``(D, S)``."""
         S, A = self.allowed.shape
         case = Case.together(others)
-        own_rows, own_reward = case.model.transition.dense(), case.model.reward(case.table)
+        own_rows, table = case.model.transition.dense(), case.model.reward(case.table)
+        own_reward = np.broadcast_to(table, (len(others), S, A))  # known rewards are the same in all of them
         here, there = np.empty((2, len(others), S))
         for i, advised in enumerate(case.advise().policy.reshape(-1, S)):
             own = replace(self, policies=[read_policy("", advised, S, A, self.horizon)])
