@@ -1203,3 +1203,42 @@ def semi_markov_rows(rows: Sequence[tuple[int, int, int, float]], gamma: float, 
                 if then >= 0:
                     found[s, a, then] += gamma**lasted / len(tried)
     return found
+
+
+def few_rules(agree: Sequence[Sequence[int]], ways: Sequence[Collection[int]], leaves: int, least: float) -> list[set]:
+    """Grow a small tree by trying everything: the states of its leaves, in order.
+
+    `agree[s][a]` are the visits of state s that a leaf would agree with if it named action a; each of `ways` is the set
+    of states on the first side of a cut. Each time, every leaf is cut by every way, or by every two (one of the two
+    sides again), and what adds most agreement for each leaf added is kept: of equals the one in the first leaf, one cut
+    before two.
+    """
+
+    def agreed(states):
+        return max((sum(agree[s][a] for s in states) for a in range(len(agree[0]))), default=0)
+
+    def cut(states, way):
+        return [states & set(way), states - set(way)]
+
+    best_of_all = sum(max(row) for row in agree)
+    tree = [set(range(len(agree)))]
+    while True:
+        best = None
+        for place, leaf in enumerate(tree):
+            singles = [cut(leaf, way) for way in ways]
+            doubles = [
+                [*cut(inside, second), outside] if side == 0 else [inside, *cut(outside, second)]
+                for inside, outside in singles
+                for side in (0, 1)
+                for second in ways
+            ]
+            for options in (singles, doubles):
+                for parts in options:
+                    if len(tree) + len(parts) - 1 > leaves:
+                        continue
+                    gain = (sum(map(agreed, parts)) - agreed(leaf)) / (len(parts) - 1)
+                    if best is None or gain > best[0]:
+                        best = (gain, place, parts)
+        if best is None or best[0] < max(least * best_of_all, 1):
+            return tree
+        tree[best[1] : best[1] + 1] = best[2]

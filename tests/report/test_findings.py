@@ -35,6 +35,7 @@ PARTS = {
     "frontier",
     "groups",
     "risk",
+    "few_rules",
 }
 
 
