@@ -58,7 +58,7 @@ def pages(tmp_path_factory):
 def show(browser, pages):
     """Write a page unless it is there, open it, and see that nothing complained and nothing was asked for."""
 
-    def open_page(findings):
+    def open_page(findings, *, unfolded=True):
         folder, written = pages
         path = next((file for made, file in written if made is findings), None)
         if path is None:
@@ -66,6 +66,8 @@ def show(browser, pages):
             path.write_text(render(findings), encoding="utf-8")
             written.append((findings, path))
         browser.open(path)
+        if unfolded:
+            browser.js("document.querySelectorAll('.fold').forEach(fold => { fold.open = true; })")
         assert browser.console == []
         assert [url for url in browser.requests if not url.startswith("data:")] == [path.as_uri()[:100]]
         return browser

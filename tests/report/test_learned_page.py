@@ -13,7 +13,8 @@ import pytest
 from hostile_labels import HOSTILE
 
 import certeq
-from certeq.base.display import harmless
+from certeq.base.display import harmless, number
+from certeq.questions.alerts import alerts
 from certeq.questions.examine import examine
 from certeq.questions.findings import Findings
 from certeq.report import embed
@@ -31,11 +32,11 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes)))
-        if tag not in ("meta", "img", "input", "rect", "wbr"):
+        if tag not in ("meta", "img", "input", "rect", "wbr", "line", "circle", "path"):
             self.inside.append(dict(attributes).get("id"))
 
     def handle_endtag(self, tag):
-        if tag not in ("meta", "img", "input", "rect", "wbr"):
+        if tag not in ("meta", "img", "input", "rect", "wbr", "line", "circle", "path"):
             self.inside.pop()
 
     def handle_data(self, data):
@@ -56,20 +57,54 @@ def page(found):
 
 def test_all_sections_are_there_in_order(page):
     ids = [attributes["id"] for tag, attributes in Page(page).tags if tag == "section"]
-    assert ids == ["alerts", "data", "policy", "why", "regularization", "sure", "collect", "limits", "methods"]
+    folded = ["alerts", "policy", "sure", "why", "data", "regularization", "collect", "limits", "methods"]
+    assert ids == ["summary", *folded]
+    assert page.count('<details class="fold">') == len(folded) == page.count('<span class="finding">')
 
 
-def test_words_come_first_and_tell_what_is_advised_on_what_and_how_sure(found, page):
-    head = page[page.index("<h1>") : page.index("<main")]
-    rows = found.learned.summary.rows
+def test_one_page_comes_first_and_tells_what_is_advised_on_what_what_it_is_worth_and_what_limits_it(found, page):
+    first = page[page.index("<h1>") : page.index('<section id="alerts"')]
+    gain = found.posterior.difference("the advice", "what was recorded")
     for words in (
         "Advice in 5 of 5 states",
-        f"{rows} logged decisions in 60 episodes",
-        "90 % interval",
+        f"{found.learned.summary.rows} logged decisions in 60 episodes",
+        "Larger rewards are better",
+        f"following the advice over {found.posterior.watched} decisions is worth {number(gain.mean)} more",
+        f"(90 % interval of the difference: {number(gain.low)} to {number(gain.high)})",
         "Whatever the rows",
+        found.few_rules.lines()[0],
     ):
-        assert words in head
-    assert f"following the advice over {found.posterior.watched} decisions is worth" in head
+        assert words in unescape(first), words
+    told = re.findall(r"<li>(.*?)</li>", first[first.index('<ul class="alerts">') :])
+    assert [unescape(line) for line in told[:3]] == [
+        f"{alert.partition('. ')[0].rstrip('.')}." for alert in alerts(found)[:3]
+    ]
+    best = found.collect.action_names[found.collect.action[0]], found.collect.state_names[found.collect.state[0]]
+    assert "<li>“{}” where {}</li>".format(*best) in first
+
+
+def test_rules_are_a_table_with_their_agreement_in_visits():
+    cells = np.arange(6)
+    state = np.repeat(cells, 40)
+    action = np.tile([0, 1], 120)
+    reward = np.where((state < 2) == (action == 0), 1.0, 0.0)
+    rows = {"x": state, "action": action, "reward": reward, "next_x": np.roll(state, 7)}
+    page = render(examine(certeq.learn(certeq.read(rows, state="x", next_state="next_x"), draws=0), draws=0))
+    table = page[page.index('<table class="rules') : page.index("</table>")]
+    assert "Rules that agree with the advice in 100 % of visits" in table
+    line = r"<td data-label=\"x\"><bdi>(.*?)</bdi>.*?<b><bdi>(.*?)</bdi></b>.*?<span>(.*?)</span></td>"
+    told = re.findall(line, table, re.DOTALL)
+    assert told == [("up to 1", "0", "33 %, agrees in 100 %"), ("2 or more", "1", "67 %, agrees in 100 %")]
+
+
+def test_that_the_next_reward_alone_would_advise_the_same_is_told_first_where_it_is_so():
+    random = np.random.default_rng(2)
+    state, action = random.integers(3, size=300), random.integers(2, size=300)
+    found = examine(certeq.learn(certeq.Batch(state, action, np.roll(state, -1), 3, 2, reward=1.0 * action)), draws=20)
+    page = render(found)
+    first = page[page.index("<h1>") : page.index('<section id="alerts"')]
+    assert "Looking at the immediate reward alone would advise the same in 3 of 3 states" in first
+    assert "One rule, “1” everywhere, agrees with the advice in 100 % of visits." in first
 
 
 def test_a_state_without_a_choice_is_not_called_clear():
@@ -80,7 +115,7 @@ def test_a_state_without_a_choice_is_not_called_clear():
     assert found.posterior.undecided().tolist() == [0]
     page = render(found)
     assert "in 1 of 1 state with a choice no action is the best one in 80 % of the models" in page
-    assert "<b>0 of 1</b><span>states with a choice where one action is clearly best</span>" in page
+    assert "One action is clearly best in 0 of 1 state with a choice." in page
     table = page[page.index('id="policy-table"') :]
     assert table[: table.index("</table>")].count('class="bar"') == 1
 
@@ -195,7 +230,9 @@ def test_small_counts_are_told_nowhere(trial):
     tried = [re.findall(r'<td class="n[^>]*>([^<]*)', line)[2] for line in lines]  # after chance and stake
     assert any(each.isdecimal() for each in tried)
     assert all(int(each) >= limit for each in tried if each.isdecimal())
-    drawn = re.findall(r"font-size: 5px[^>]*>([^<>]+)</text>", Page(page).pictures()[0])
+    drawn = re.findall(
+        r"font-size: 5px[^>]*>([^<>]+)</text>", next(one for one in Page(page).pictures() if "times tried" in one)
+    )
     assert sorted(map(int, filter(str.isdecimal, drawn))) == sorted(visits[visits >= limit].tolist())
     assert drawn.count(f"&lt;{limit}") == small
 
@@ -302,8 +339,12 @@ def test_nothing_advised_is_said_in_words(walk):
 
 @pytest.mark.slow
 def test_a_title_and_more_for_the_manifest_can_be_given(found):
-    page = render(replace(found, found={**found.found, "posterior": None}), title="Ward <7>", manifest={"seed": 5})
+    bare = replace(found, found={**found.found, "posterior": None})
+    said = {"title": "Ward <7>", "author": "Ann & Bo", "date": "2026-11-16", "source": "rows.csv"}
+    page = render(bare, **said, manifest={"seed": 5})
     assert "<h1>Ward &lt;7&gt;</h1>" in page
+    for told in ("Ann &amp; Bo", "2026-11-16", "rows.csv: "):
+        assert f"<dd><bdi>{told}" in page
     assert "<dt>seed</dt><dd><bdi>5</bdi></dd>" in page
 
 

@@ -52,7 +52,7 @@ def audit(
     told = {"settings": dict(learned.summary.settings), "seed": output.seed, "data": dict(learned.policy.data)}
     files: dict[Path, str | bytes] = {paths[0]: texts.json_text(audited.to_json() | told)}
     if output.report:
-        _, files[paths[1]] = show.page(learned, output, work, planning_discount=planning_discount)
+        _, files[paths[1]] = show.page(learned, output, work, data, planning_discount=planning_discount)
     writing.write_files(files, force=output.force)
     for line in audited.lines():
         console.print(show.escape(line))

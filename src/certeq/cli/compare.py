@@ -66,7 +66,7 @@ def compare(
         paths["compare.svg"]: style.to_svg(comparing.comparison(found)),
     }
     if output.report:
-        _, files[paths["report.html"]] = show.page(learned, output, work, comparison=found)
+        _, files[paths["report.html"]] = show.page(learned, output, work, data, comparison=found)
     writing.write_files(files, force=output.force)
     for line in found.lines():
         console.print(show.escape(line))

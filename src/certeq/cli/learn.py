@@ -62,7 +62,7 @@ def learn(
     if learned.interrupted:  # somebody who wants an end does not want all that a report asks
         paths = {name: path for name, path in paths.items() if name not in asked}
     elif output.report:
-        findings, files[paths["report.html"]] = show.page(learned, output, work)
+        findings, files[paths["report.html"]] = show.page(learned, output, work, data)
         learned, told = findings.learned, told | {"sure": to_json(findings)}
         more = {"groups": findings.groups, "limits": findings.frontier, "risk": findings.risk}
         told |= {name: found.to_json() for name, found in more.items() if found is not None}

@@ -52,6 +52,8 @@ class Output:
 
     out: Path = said(Path("certeq-out"), "Folder for the results.", panel=OUTPUT)
     report: bool = said(True, "Write report.html: what is advised, why, and how sure it is.", panel=OUTPUT)
+    title: str | None = said(None, "Heading of the report.", panel=OUTPUT)
+    author: str | None = said(None, "Who made the report, as it says at the top.", panel=OUTPUT)
     draws: int | None = said(
         None,
         "Models drawn from the posterior: 400, fewer of large ones; 0 for none.",

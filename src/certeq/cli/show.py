@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ def how_far(at: Progress) -> str:
     )
 
 
-def page(learned: Learned, output: Output, work: Work, **asked: Any) -> tuple[Findings, str]:
+def page(learned: Learned, output: Output, work: Work, data: Path | None, **asked: Any) -> tuple[Findings, str]:
     """Ask all questions of a learned policy and write the report, telling what is being done if it takes a while.
 
     Gives what was found and the page.
@@ -107,7 +108,15 @@ def page(learned: Learned, output: Output, work: Work, **asked: Any) -> tuple[Fi
                 learned, draws=output.draws, rng=output.seed, notice=steps.begin, executor=executor, **asked
             )
         steps.begin("Drawing and writing the report")
-        return findings, render(findings, suppress_below=output.suppress_below, manifest={"seed": output.seed})
+        return findings, render(
+            findings,
+            title=output.title,
+            author=output.author,
+            date=date.today().isoformat(),
+            source="the bundled trial" if data is None else data.name,
+            suppress_below=output.suppress_below,
+            manifest={"seed": output.seed},
+        )
 
 
 def sure(learned: Learned, output: Output, work: Work) -> Learned:

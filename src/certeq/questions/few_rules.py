@@ -4,7 +4,7 @@ Each leaf names one action. It agrees with the advice in a state where that acti
 several; states count by how often they were visited. A leaf is cut in two along one column, by its order where it has
 one and otherwise by one of its labels; or in three, by two cuts at once, so that columns that matter only together are
 found. Of all such cuts of all leaves the one is made that adds most agreement for each leaf that it adds, until nothing
-adds a hundredth or there are six leaves.
+adds two hundredths or there are six leaves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from certeq.learning.policy import Policy
 from certeq.questions.asking import Asking, Question
 
 LEAVES = 6
-LEAST = 0.01  # share of all visits in which one more leaf must agree
+LEAST = 0.02  # share of all visits in which one more leaf must agree
 GOOD = 0.8  # agreement from which on the rules are told for the advice
 WAYS = 24  # to cut a column; of more, those at even shares of the visits, or by the most visited labels
 ACTIONS = 12  # that leaves may name, those advised most

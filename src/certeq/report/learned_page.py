@@ -1,7 +1,8 @@
 """The report on a learned policy: one HTML file that needs nothing else, not even a network.
 
-Words come first, then what to mind, the data, the advice, why, what regularization changed, how sure all this is, and
-what it cannot tell. The page holds counts of states, never rows or identifiers.
+First comes what fits on one printed page: what is advised, what it is worth, what limits it, and what to collect next.
+All else is folded below it, each part under a line that says what was found. The page holds counts of states, never
+rows or identifiers.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from certeq.base.arrays import whole
 from certeq.base.display import harmless, number, percent, several, shorten
 from certeq.questions import sure
 from certeq.questions.alerts import alerts, checked, unasked
-from certeq.questions.asking import ADVICE
+from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.findings import Findings
 from certeq.report import comparing as comparison
-from certeq.report import curves, embed, html, maps, style, tell
+from certeq.report import curves, drawn, embed, html, maps, style, tell
 from certeq.report import listing as tables
 
 if TYPE_CHECKING:
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from certeq.data.reading.choosing import Chosen
     from certeq.questions.comparison import Comparison
     from certeq.questions.frontier import Frontier
+    from certeq.questions.posterior import Posterior
 
 STEPS = 100  # of the slider
+LONGEST = 200  # characters of a title
 OUTCOMES = {"state": "in the same state", "anywhere": "anywhere in the data"}
 
 
@@ -47,6 +50,9 @@ def render(
     findings: Findings,
     *,
     title: str | None = None,
+    author: str | None = None,
+    date: str | None = None,
+    source: str = "",
     suppress_below: int = 0,
     manifest: Mapping[str, Any] | None = None,
 ) -> str:
@@ -58,6 +64,8 @@ def render(
         What `certeq.examine` gathered; parts that are missing are left out, with the reason.
     title
         A heading; says in how many states there is advice unless given.
+    author, date, source
+        Who made the report and when, and what the data are called; told at the top where they are given.
     suppress_below
         Pairs tried fewer times than this, but at least once, are only told to be below it, everywhere in the page.
     manifest
@@ -68,7 +76,11 @@ def render(
         "report.html",
         style="report.css",
         script="report.js",
-        title=tell.title(findings) if title is None else harmless(title),
+        title=tell.title(findings) if title is None else shorten(title, LONGEST),
+        about=[
+            *tell.about(findings, source),
+            *((name, shorten(said, LONGEST)) for name, said in (("Date", date), ("By", author)) if said),
+        ],
         manifest=dict(_manifest(findings, manifest or {})),
         version=certeq.__version__,
         **dict(_context(findings, suppress_below)),
@@ -86,11 +98,20 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
         missing["audit"] = "The audit tells how often single pairs were tried, which this report does not."
         missing["origin"] = "Where a row comes from tells how often its pair was tried, which this report does not."
     why_no_slider = embed.why_not(learned, limit)
-    yield "lead", list(tell.lead(findings, teller.few))
-    yield "tiles", list(tell.tiles(findings))
-    yield "alerts", _harmless(alerts(findings))
+    minded, opened = _harmless(alerts(findings)), {asks: harmless(why) for asks, why in unasked(findings).items()}
+    yield "advice", tell.advice(findings)
+    yield "shortsighted", tell.shortsighted(findings, tell.NEARLY)
+    yield "rule_words", _of(findings.few_rules, lambda found: _harmless(found.lines()[:1])) or []
+    yield "rules", _of(findings.few_rules, lambda found: tables.few_rules(teller, found))
+    yield "worth", _harmless(tell.worth(findings))
+    yield "worth_drawn", _of(findings.posterior, _worth)
+    yield "next_steps", list(tell.next_steps(findings))
+    yield "typical", tell.typical(findings, teller.few)
+    yield "how_sure", _harmless(tell.how_sure(findings))
+    yield "in_short", dict(tell.in_short(findings, len(minded), len(opened)))
+    yield "alerts", minded
     yield "checked", checked(findings)
-    yield "unasked", {asks: harmless(why) for asks, why in unasked(findings).items()}
+    yield "unasked", opened
     yield "summary", summary
     yield "notes", _notes(findings)
     yield "limit", limit
@@ -129,6 +150,21 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "top", STEPS if learned.rules.discount < 1 or learned.rules.horizon else STEPS - 1
     yield "start", 9 * STEPS // 10
     yield "settings", {name: shorten(value, 300) for name, value in summary.settings.items() if value is not None}
+
+
+def _worth(found: Posterior) -> drawn.Tracks:
+    """What the advice and what was done are worth, on one scale."""
+    spans = {name: found.interval(name) for name in (ADVICE, RECORDED)}
+    scale = drawn.Scale.of(end for span in spans.values() for end in span)
+    lines = [
+        drawn.Track(
+            name.capitalize(),
+            drawn.interval(scale, span.low, span.mean, span.high, color),
+            f"{number(span.mean)} ({number(span.low)} to {number(span.high)})",
+        )
+        for (name, span), color in zip(spans.items(), ("c0", "c6"), strict=True)
+    ]
+    return drawn.Tracks(lines, scale.ticks())
 
 
 def _of(part: Any, tell: Callable[[Any], Any]) -> Any:

@@ -19,6 +19,7 @@ from certeq.report.curves import comparable
 if TYPE_CHECKING:
     from certeq.questions.collect import Ranking
     from certeq.questions.conventions import Conventions
+    from certeq.questions.few_rules import FewRules
     from certeq.questions.fragility import Fragility
     from certeq.questions.groups import Groups
     from certeq.questions.off_policy import OffPolicy
@@ -118,6 +119,27 @@ def share(value: float) -> Cell:
     if np.isnan(value):
         return Cell("–", "never")
     return Cell(of_draws(value), "share", round(40 * float(value), 1))
+
+
+def few_rules(teller: Teller, found: FewRules) -> dict[str, Any] | None:
+    """A few rules as a table with bars; None where they do not stand for the advice."""
+    if not found.good or len(found.rules) < 2:
+        return None
+    used = dict.fromkeys(column for rule in found.rules for column, _ in rule.where)
+    widest = max(rule.share for rule in found.rules)
+    rules = [
+        {
+            "words": [dict(rule.where).get(column, "any") for column in used],
+            "action": teller.actions[rule.action],
+            "color": rule.action % 8,
+            "wide": round(100 * rule.share / widest, 1),
+            "agree": round(100 * rule.share * rule.agrees / widest, 1),
+            "alone": round(100 * rule.share * rule.alone / widest, 1),
+            "text": f"{percent(rule.share)}, agrees in {percent(rule.agrees)}",
+        }
+        for rule in found.rules
+    ]
+    return {"columns": list(used), "rules": rules, "agreement": percent(found.agreement)}
 
 
 def policy_table(teller: Teller) -> Listing:

@@ -9,12 +9,14 @@ import numpy as np
 from certeq.base.display import harmless, number, percent, several, shorten
 from certeq.data.look import FEW
 from certeq.questions import sure
-from certeq.questions.asking import ADVICE, PLAIN
+from certeq.questions.asking import ADVICE, PLAIN, RECORDED
 from certeq.questions.findings import Findings
 from certeq.regularizers.learned_target import Believed
 
 LABEL = 60  # characters of a label in a sentence
 LISTED = 6  # actions that a sentence lists
+NEARLY = 0.95  # share of states from which on something holds nearly everywhere
+NEXT = 3  # observations that the first page names
 
 
 def title(findings: Findings) -> str:
@@ -24,28 +26,79 @@ def title(findings: Findings) -> str:
     return f"Advice in {advised:,} of {several(len(findings.advised), 'state')}{clear}"
 
 
-def lead(findings: Findings, few: int = FEW) -> Iterator[str]:
-    """What is advised, on how much data, and how sure; a few sentences each."""
-    summary, advised, support = findings.learned.summary, findings.advised, findings.support
+def about(findings: Findings, source: str) -> Iterator[tuple[str, str]]:
+    """What the page is about: which data, and what counts as better."""
+    summary = findings.learned.summary
     of = f" in {several(summary.episodes, 'episode')}" if summary.episodes is not None else ""
-    horizon = findings.learned.policy.horizon
-    first = f" At the first of {several(horizon, 'decision')}, it" if horizon else " It"
-    silent = int((advised < 0).sum())
+    rows = f"{several(summary.rows, 'logged decision')}{of}"
+    yield "Data", f"{shorten(source, LABEL)}: {rows}" if source else rows
+    yield "Outcome", harmless(summary.goal).replace(" '", " “").replace("' ", "” ").rstrip(".")
+
+
+def advice(findings: Findings) -> str:
+    """What is advised, in a sentence."""
+    horizon, silent = findings.learned.policy.horizon, int((findings.advised < 0).sum())
+    first = f"At the first of {several(horizon, 'decision')}, it" if horizon else "It"
     without = f"; in {several(silent, 'state')} no action was tried often enough to be advised" if silent else ""
-    rows = several(summary.rows, "logged decision")
-    goal = harmless(summary.goal).replace(" '", " “").replace("' ", "” ")
-    yield f"{goal} This advice comes from {rows}{of}.{first} is {_listed(findings)}{without}."
-    if (advised >= 0).any():
-        kept = support[advised >= 0]
-        thin = int((kept < few).sum())
-        median = float(np.median(kept))
-        typical = "once" if median == 1 else f"{median:g} times"
-        yield (
-            f"In the typical state the advised action had been tried {typical}; in {thin:,} of "
-            f"{several(len(kept), 'state')} fewer than {few} times."
-        )
-    if findings.posterior is not None:
-        yield " ".join(_sure(findings))
+    return f"{first} is {_listed(findings)}{without}."
+
+
+def shortsighted(findings: Findings, least: float = 0.0) -> str:
+    """In how many states the immediate reward alone would advise the same, if in at least such a share of them."""
+    there = findings.advised >= 0
+    if findings.audit is None or not there.any():
+        return ""
+    same, total = int((findings.audit.plan("bandit").policy == findings.advised)[there].sum()), int(there.sum())
+    said = f"Looking at the immediate reward alone would advise the same in {same:,} of {several(total, 'state')}"
+    return "" if same < least * total else f"{said}: planning ahead changes little here." if least else f"{said}."
+
+
+def typical(findings: Findings, few: int = FEW) -> str:
+    """How often the advised actions had been tried."""
+    kept = findings.support[findings.advised >= 0]
+    if not len(kept):
+        return ""
+    median = float(np.median(kept))
+    often = "once" if median == 1 else f"{median:g} times"
+    return (
+        f"In the typical state the advised action had been tried {often}; in {int((kept < few).sum()):,} of "
+        f"{several(len(kept), 'state')} fewer than {few} times."
+    )
+
+
+def worth(findings: Findings) -> Iterator[str]:
+    """What the advice is worth beside what was done, in a few words; `sure.sentences` say all."""
+    found = findings.posterior
+    if found is None:
+        yield f"It was not computed. {findings.missing.get('posterior', '')}".strip()
+        return
+    gain, better = found.difference(ADVICE, RECORDED), sure.chance(findings)
+    more = "less" if gain.mean < 0 else "more"
+    ends = f"{number(gain.low)} to {number(gain.high)}"
+    yield (
+        f"By the model, following the advice{sure.period(findings)} is worth {number(abs(gain.mean))} {more} than what "
+        f"was done (90 % interval of the difference: {ends})."
+    )
+    if better is not None:
+        yield f"The chance that it is better is {percent(better, found.draws)}."
+    else:
+        yield f"How likely it is better is not told: {sure.withheld(findings)}."
+    if findings.outer is not None:
+        yield findings.outer.lines()[0]
+
+
+def next_steps(findings: Findings) -> Iterator[str]:
+    """The observations that would help most."""
+    found = findings.collect
+    if found is None:
+        yield f"It was not computed. {findings.missing.get('collect', '')}".strip()
+        return
+    useful = int((found.gain > 0).sum())
+    if not useful:
+        yield "No single observation of any pair would change what is best to do."
+    for i in range(min(NEXT, useful)):
+        action, state = found.action_names[found.action[i]], found.state_names[found.state[i]]
+        yield f"“{shorten(action, LABEL)}” where {shorten(state, 2 * LABEL)}"
 
 
 def _listed(findings: Findings) -> str:
@@ -67,9 +120,9 @@ def _listed(findings: Findings) -> str:
     return f"{listed}; in {states} no action is clearly better" if len(undecided) else listed
 
 
-def _sure(findings: Findings) -> Iterator[str]:
-    found = findings.posterior
-    if found is None:
+def how_sure(findings: Findings) -> Iterator[str]:
+    """What the advice is worth, all of it, and how sure it is state by state."""
+    if findings.posterior is None:
         return
     yield from sure.sentences(findings)
     open_states, total = findings.unclear, int(findings.choice.sum())
@@ -88,24 +141,32 @@ def _sure(findings: Findings) -> Iterator[str]:
         )
 
 
-def tiles(findings: Findings) -> Iterator[tuple[str, str]]:
-    """The numbers that a reader looks for first."""
-    summary = findings.learned.summary
-    yield f"{summary.rows:,}", "decision" if summary.rows == 1 else "decisions"
-    if summary.episodes is not None:
-        yield f"{summary.episodes:,}", "episode" if summary.episodes == 1 else "episodes"
-    yield f"{summary.pairs_seen / summary.pairs:.0%}".replace("%", " %"), "of state–action pairs were ever tried"
-    if findings.posterior is not None:
-        total, open_states = int(findings.choice.sum()), findings.unclear
+def in_short(findings: Findings, alerts: int, opened: int) -> Iterator[tuple[str, str]]:
+    """What each section found, in a line."""
+    summary, choices = findings.learned.summary, int(findings.choice.sum())
+    left = f"; {several(opened, 'question is', 'questions are')} open" if opened else ""
+    minded = f"{several(alerts, 'thing')} to mind" if alerts else "None of the checks calls for a warning"
+    yield "alerts", minded + left
+    clear = f"{choices - findings.unclear:,} of {several(choices, 'state')} with a choice"
+    if findings.posterior is not None and choices:
+        yield "policy", f"One action is clearly best in {clear}"
         better = sure.chance(findings)
-        if better is not None:
-            told = percent(better, findings.posterior.draws)
-            of = f"{sure.period(findings)}{sure.net(findings) or ','}"
-            yield told, f"chance that the advice beats what was recorded{of} by the model"
-        if total:
-            yield f"{total - open_states:,} of {total:,}", "states with a choice where one action is clearly best"
-    if findings.off_policy is not None:
-        yield f"{findings.off_policy.effective_size:.1f}", "episodes in effect for off-policy estimates"
+        told = "is not told" if better is None else percent(better, findings.posterior.draws)
+        yield "sure", f"The chance that the advice beats what was done {'' if better is None else 'is '}{told}"
+    else:
+        yield "policy", f"{several(choices, 'state')} with a choice"
+        yield "sure", "It was not computed" if findings.posterior is None else "There is no choice in any state"
+    yield "why", next(reasons(findings), "There is nothing to compare").rstrip(".").split(";")[0]
+    tried = f"{summary.pairs_seen:,} of {several(summary.pairs, 'pair')} of state and action ever tried"
+    yield "data", f"{several(summary.rows, 'decision')}, {several(summary.states, 'state')}, {tried}"
+    plain = None if findings.plain is None else int((findings.plain != findings.advised).sum())
+    states = several(len(findings.advised), "state")
+    told = "" if plain is None else f"; without it {plain:,} of {states} would be advised otherwise"
+    yield "regularization", f"By “{findings.learned.rules.regularizer}”{told}"
+    regret = None if findings.collect is None else number(findings.collect.regret)
+    yield "collect", "It was not computed" if regret is None else f"Not knowing more costs {regret} of value on average"
+    yield "limits", "What was not recorded, what the states blur, what was never tried"
+    yield "methods", "Settings and versions, to make it again"
 
 
 def regularization(findings: Findings) -> Iterator[str]:
@@ -160,10 +221,5 @@ def reasons(findings: Findings) -> Iterator[str]:
         f"In {at_once:,} of {states} with a runner-up the advised action also earns more at once; in {patient:,} it "
         "earns less now and makes up for it later."
     )
-    if findings.audit is not None:
-        near = findings.audit.plan("bandit").policy
-        same = int((near == findings.advised)[findings.advised >= 0].sum())
-        yield (
-            f"Looking at the immediate reward alone would advise the same in {same:,} of "
-            f"{several(int((findings.advised >= 0).sum()), 'state')}."
-        )
+    if told := shortsighted(findings):
+        yield told

@@ -374,14 +374,31 @@
       button.addEventListener("click", () => save(`${table.id || "table"}.csv`, "text/csv", csv(table)));
       box.after(button);
     }
-    for (const figure of all("figure[id]")) {
-      const button = make("button", { type: "button", class: "save" }, "Save picture");
-      const [head, body] = $("img", figure).src.split(",");
-      button.addEventListener("click", () => save(`${figure.id}.svg`, head.slice(5).split(";")[0], Uint8Array.from(atob(body), (c) => c.charCodeAt(0))));
-      figure.append(button);
-    }
   }
 
+  // ---- folds ----
+
+  function folds() {
+    const button = $("#unfold"), every = all(".fold");
+    const reveal = () => {
+      const fold = every.find((one) => `#${one.parentElement.id}` === location.hash);
+      if (fold) fold.open = true;
+    };
+    button.addEventListener("click", () => {
+      const on = every.some((fold) => !fold.open);
+      every.forEach((fold) => { fold.open = on; });
+      button.textContent = on ? "Close all" : "Open all";
+    });
+    button.classList.remove("hide");
+    let shut = [];
+    addEventListener("beforeprint", () => { shut = every.filter((fold) => !fold.open); shut.forEach((fold) => { fold.open = true; }); });
+    addEventListener("afterprint", () => shut.forEach((fold) => { fold.open = false; }));
+    addEventListener("hashchange", reveal);
+    all("a[href^='#']").forEach((link) => link.addEventListener("click", () => setTimeout(reveal)));
+    reveal();
+  }
+
+  folds();
   all("table.sortable").forEach(sortable);
   all(".tools").forEach(filters);
   saving();

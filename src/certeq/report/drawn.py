@@ -1,0 +1,77 @@
+"""What the page draws by itself: marks along a scale, as shares of its width. The templates make SVG of them.
+
+Labels and numbers are text of the page, which wraps and speaks every script; only marks are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil, floor, isfinite, log10
+from typing import NamedTuple
+
+from certeq.base.display import number
+
+TICKS = 5  # numbers along a scale, about
+MARGIN = 0.04  # of a scale, beyond what lies on it
+
+
+class Mark(NamedTuple):
+    """Something on a line: a dot, a diamond, a span between two places or a bar, in percent of the width."""
+
+    kind: str
+    at: float
+    to: float = 0.0
+    color: str = "c0"
+
+
+class Track(NamedTuple):
+    """A line of a picture: what it is called, what lies on it, and its numbers in words."""
+
+    label: str
+    marks: list[Mark]
+    text: str = ""
+    more: str = ""  # a second label, softer
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """Lines that share a scale."""
+
+    lines: list[Track]
+    ticks: list[tuple[float, str]]
+    label: str = ""  # of the scale
+    keys: tuple[tuple[str, str, str], ...] = ()  # kind of a mark, color, what it means
+
+
+class Scale(NamedTuple):
+    """From numbers to percent of a width."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float], *, margin: float = MARGIN) -> Scale:
+        """A scale on which all finite values lie, with a little room."""
+        known = [float(value) for value in values if isfinite(value)] or [0.0]
+        low, high = min(known), max(known)
+        room = margin * (high - low) if high > low else 0.5 * abs(high) or 1.0
+        return cls(low - room, high + room)
+
+    def __call__(self, value: float) -> float:
+        """Where a number lies, in percent."""
+        return round(100 * (float(value) - self.low) / (self.high - self.low), 2)
+
+    def ticks(self, most: int = TICKS) -> list[tuple[float, str]]:
+        """Round numbers along the scale."""
+        rough = (self.high - self.low) / most
+        power = 10.0 ** floor(log10(rough))
+        step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
+        first, last = ceil(self.low / step), floor(self.high / step)
+        return [(self(i * step), number(round(i * step, 12))) for i in range(first, last + 1)]
+
+
+def interval(scale: Scale, low: float, middle: float, high: float, color: str) -> list[Mark]:
+    """A span with a dot on it; the dot alone where nobody knows the span."""
+    span = [Mark("span", scale(low), scale(high), color)] if isfinite(low) and isfinite(high) else []
+    return [*span, Mark("dot", scale(middle), color=color)]
