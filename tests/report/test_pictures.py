@@ -21,7 +21,7 @@ from certeq.questions.frontier import frontier
 from certeq.questions.risk import risk
 from certeq.report import maps
 from certeq.report.sheet import sheet
-from certeq.report.style import to_page
+from certeq.report.style import to_svg
 from certeq.worlds import examples
 
 
@@ -83,7 +83,7 @@ def test_every_picture_is_a_figure_and_the_same_every_time(found):
     for make in draw.values():
         picture = make()
         assert isinstance(picture, Figure)
-        assert to_page(picture) == to_page(make())
+        assert to_svg(picture) == to_svg(make())
         assert pictures.to_png(picture).startswith(b"\x89PNG")
 
 
@@ -179,7 +179,7 @@ def test_many_states_and_many_actions_are_drawn_too():
     state, action = random.integers(400, size=3000), random.integers(30, size=3000)
     learned = certeq.learn(certeq.Batch(state, action, np.roll(state, 1), 400, 30, reward=random.random(3000)))
     for draw in (pictures.count_map, pictures.weight_map, pictures.policy_map):
-        assert len(to_page(draw(learned))) < 200_000
+        assert len(to_svg(draw(learned))) < 200_000
     assert len(pictures.to_png(pictures.reasons(Findings(learned)))) > 1000
 
 
@@ -187,7 +187,7 @@ DRAWN = (pictures.count_map, pictures.policy_map, lambda learned: pictures.reaso
 
 
 def check_harmless(figure):
-    svg = to_page(figure).decode()
+    svg = to_svg(figure).decode()
     assert "<script" not in svg
     assert "onerror" not in re.sub(r"<text.*?</text>", "", svg)
     assert "\u202e" not in svg
@@ -211,11 +211,3 @@ def test_letters_stand_for_actions_only_where_they_tell_them_apart():
     assert maps.action_signs(("stay", "go")) == ["S", "G"]
     assert maps.action_signs(("stay", "stop")) == ["1", "2"]
     assert maps.action_signs((" ", "x")) == ["1", "2"]
-
-
-def test_a_page_can_turn_its_pictures_dark(found):
-    svg = to_page(pictures.count_map(found.learned)).decode()
-    assert "prefers-color-scheme:dark" in svg
-    inks = set(re.findall(r"fill: (#[0-9a-f]{6})", svg))
-    assert "#1c2126" in inks
-    assert "#000000" not in inks

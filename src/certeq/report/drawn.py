@@ -5,19 +5,20 @@ Labels and numbers are text of the page, which wraps and speaks every script; on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple
 
 from certeq.base.display import number
+from certeq.report.sheet import Side
 
 TICKS = 5  # numbers along a scale, about
 MARGIN = 0.04  # of a scale, beyond what lies on it
 
 
 class Mark(NamedTuple):
-    """Something on a line: a dot, a diamond, a span between two places or a bar, in percent of the width."""
+    """Something on a line: a dot, a diamond, a span, or a bar (whole, upper or lower half), in percent of the width."""
 
     kind: str
     at: float
@@ -34,14 +35,58 @@ class Track(NamedTuple):
     more: str = ""  # a second label, softer
 
 
+class Key(NamedTuple):
+    """What a mark or a color means."""
+
+    kind: str
+    color: str
+    words: str
+
+
 @dataclass(frozen=True)
 class Tracks:
     """Lines that share a scale."""
 
+    kind = "tracks"
+
     lines: list[Track]
     ticks: list[tuple[float, str]]
     label: str = ""  # of the scale
-    keys: tuple[tuple[str, str, str], ...] = ()  # kind of a mark, color, what it means
+    keys: tuple[Key, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A line over a scale, with points beside it; all in percent of width and height."""
+
+    kind = "chart"
+    words: str  # what it shows, for those who do not see it
+    line: list[tuple[float, float]]
+    points: list[tuple[Mark, float]]  # with their heights
+    across: list[tuple[float, str]]
+    up: list[tuple[float, str]]
+    label: str  # of the scale across
+    upward: str  # of the scale up
+    keys: tuple[Key, ...] = ()
+
+
+class Box(NamedTuple):
+    """A cell of a sheet: its color, by a class of the style, and what is written in it."""
+
+    look: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A sheet of boxes with words along two sides; None where nothing is."""
+
+    kind = "grid"
+    title: str
+    boxes: Sequence[Sequence[Box | None]]
+    down: Side
+    across: Side
+    keys: tuple[Key, ...] = ()
 
 
 class Scale(NamedTuple):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from certeq.questions.risk import Risk
 
 LONG, SHOWN = 2_000, 500  # with more states than LONG, tables show the SHOWN most visited
+MANY = 24  # states, above which some are named to look at first
+SEARCHED = 50_000  # states up to which the page can be searched for all of them
 CELLS = 20_000  # that a table of states and actions may have
 LETTERS = 300_000  # of all labels together, up to which each is told in full
 BRIEF = 80  # characters of a label otherwise
@@ -168,6 +170,47 @@ def policy_table(teller: Teller) -> Listing:
     return Listing("policy-table", caption, header, lines)
 
 
+def matter_table(teller: Teller, most: int = 5) -> Listing | None:
+    """The states to look at first, where there are many: visited most, left open with most at stake, most to gain."""
+    policy, (S, _) = teller.findings.learned.policy.first, teller.visits.shape
+    if S <= MANY:
+        return None
+    often = teller.visits.sum(axis=1)
+    runner, gap = teller.findings.runner_up
+    kinds = {
+        "visited most": (often > 0, often),
+        "left open, most at stake": (policy.open, often * np.nan_to_num(policy.stake)),
+        "most to gain": (~policy.open & (runner >= 0), often * np.nan_to_num(gap)),
+    }
+    lines = []
+    for why, (there, worth) in kinds.items():
+        order = np.argsort(-np.where(there, worth, -np.inf), kind="stable")
+        shown = [s for s in order[:most].tolist() if there[s]]
+        for piece in policy.pieces(shown):
+            s, a = piece.state, piece.action
+            tried = teller.count(s, a) if a >= 0 else Cell("–", "never")
+            chance = share(np.nan if piece.chance is None else piece.chance)
+            lines.append(Line([Cell(why), teller.state(s), teller.advice(piece), chance, tried, any_amount(piece.gap)]))
+    header = [Cell("Why here"), Cell("State", "head"), Cell("Advised"), Cell("Chance it is best", "number")]
+    header += [Cell("Tried", "number"), Cell("Gap", "number")]
+    return Listing("matter-table", "States to look at first.", header, lines)
+
+
+def elsewhere(teller: Teller) -> dict[str, Any] | None:
+    """All states, for the page to search in, where its table has only some of them; as compact as it can be."""
+    policy = teller.findings.learned.policy.first
+    S = len(teller.visits)
+    if not LONG < S <= SEARCHED:
+        return None
+    words = [[shorten(word, BRIEF) for word in axis.words(alone=True)] for axis in policy.recipe.axes]
+    told: dict[str, int] = {}
+    advice, tried = [], []
+    for piece in policy.pieces():
+        advice.append(told.setdefault(teller.advice(piece).text, len(told)))
+        tried.append("–" if piece.action < 0 else teller.count(piece.state, piece.action).text)
+    return {"words": words, "cells": policy.recipe.cells.tolist(), "told": list(told), "advice": advice, "tried": tried}
+
+
 def _contrary(fragile: Fragility, state: int) -> Cell:
     """How many rows against it would change a piece of advice."""
     number_of = int(fragile.observations[state])
@@ -262,10 +305,10 @@ def departures_table(teller: Teller) -> Listing:
 def conventions_table(found: Conventions) -> Listing:
     """How many states are advised otherwise under each convention."""
     lines = [
-        Line([Cell(name, "head"), Cell("used here" if name == found.chosen else ""), amount(len(found.differs(name)))])
+        Line([Cell(name, "head"), Cell("here" if name == found.chosen else "–"), amount(len(found.differs(name)))])
         for name in found.policies
     ]
-    header = [Cell("Convention", "head"), Cell(""), Cell("States advised otherwise", "number")]
+    header = [Cell("Convention", "head"), Cell("Used"), Cell("States advised otherwise", "number")]
     return Listing("conventions-table", "Conventions for pairs without data.", header, lines)
 
 

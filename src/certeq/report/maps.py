@@ -74,7 +74,7 @@ def policy_map(learned: Learned, *, suppress_below: int = 0) -> Figure:
         if paper.rows * paper.columns <= NUMBERED:
             for s in np.flatnonzero(undecided if paper.ordered else (advised >= 0) | undecided):
                 ink = "#ffffff" if solid[s] and not undecided[s] else style.INK
-                said = signs[advised[s]] if advised[s] >= 0 else _signs_of(policy.first.among[s], signs)
+                said = signs[advised[s]] if advised[s] >= 0 else signs_of(policy.first.among[s], signs)
                 cells.write(axis, paper.row[s], paper.column[s], said, ink)
         _key(figure, policy.action_names, signs, advised, pale=not solid.all(), limit=max(FEW, suppress_below))
     return figure
@@ -86,7 +86,7 @@ def action_signs(names: tuple[str, ...]) -> list[str]:
     return letters if len(set(letters)) == len(names) and all(letters) else [str(i + 1) for i in range(len(names))]
 
 
-def _signs_of(among: Booleans, signs: list[str]) -> str:
+def signs_of(among: Booleans, signs: list[str]) -> str:
     """The signs of a set of actions, if they fit."""
     which = np.flatnonzero(among)
     return "/".join(signs[a] for a in which) if len(which) <= MANY else "?"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -39,18 +38,16 @@ _STYLE: Any = {
 }
 
 
-INK = "#1c2126"  # of words and lines in a picture on a page; a dark page turns it light
+INK = "#1c2126"  # of words and lines in a picture of a policy
 _PAGE: Any = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color"), INK),
     "ytick.color": INK,
 }
-_DARK = {INK: "#e6e8ea", "#e5e5e5": "#3a4148"}
-_LETTERS = 'text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif!important}'
 
 
 @contextmanager
 def style(*, page: bool = False) -> Iterator[None]:
-    """Draw in the house style; for a ``page``, with an ink that a dark page can change."""
+    """Draw in the house style; what shows a policy, with the ink of its ``page``."""
     import matplotlib as mpl
 
     plain = {name: value for name, value in mpl.rcParamsDefault.items() if not name.startswith(("backend", "toolbar"))}
@@ -85,30 +82,6 @@ def level_with_band(axis: Any, mean: float, half: float, *, label: str, index: i
 def to_svg(figure: Figure) -> bytes:
     """Write a figure as SVG, byte for byte the same for the same picture."""
     return _save(figure, "svg", metadata={"Date": None})
-
-
-def to_page(figure: Figure) -> bytes:
-    """Write a figure as a small SVG for a page: no background, the page's letters, light or dark as the page is."""
-    figure.patch.set_visible(False)
-    for axis in figure.axes:
-        axis.patch.set_visible(False)
-    nobody: Any = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    svg = _save(figure, "svg", metadata=nobody).decode()
-    dark = "".join(
-        f'[style*="{what}: {ink}"]{{{what}:{light}!important}}'
-        for what in ("fill", "stroke")
-        for ink, light in _DARK.items()
-    )
-    theme = f"<style>{_LETTERS}@media(prefers-color-scheme:dark){{{dark}}}</style>"
-    svg = re.sub(r"<[^>]+>", lambda tag: _slim(tag[0]), svg)
-    svg = re.sub(r">\s+<", "><", svg[svg.index("<svg") :])
-    return svg.replace("<defs>", f"<defs>{theme}", 1).encode()
-
-
-def _slim(tag: str) -> str:
-    """Leave out what nobody sees: digits beyond a hundredth of a point, turns by nothing, letters that are replaced."""
-    tag = re.sub(r"(\.\d\d)\d+", r"\1", tag)
-    return re.sub(r""" transform="rotate\(-0 [^"]*"|font-family: [^;"]*; """, "", tag)
 
 
 def to_png(figure: Figure) -> bytes:

@@ -353,6 +353,24 @@
     apply();
   }
 
+  function searching(given, tools) { // all states, where the table has only those visited most
+    const place = $("#elsewhere"), box = $("input[type=search]", tools);
+    const name = (codes) => codes.map((code, axis) => given.words[axis][code]).join(", ");
+    const texts = given.cells.map((codes, s) => `${name(codes)} ${given.told[given.advice[s]]}`.toLowerCase());
+    const look = () => {
+      const wanted = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const fits = wanted.length ? texts.flatMap((text, s) => (wanted.every((word) => text.includes(word)) ? [s] : [])) : [];
+      place.classList.toggle("hide", !fits.length);
+      $("p", place).textContent = `${fits.length.toLocaleString("en-US")} of all ${texts.length.toLocaleString("en-US")} states fit${fits.length > 100 ? "; the first 100 of them" : ""}:`;
+      $("tbody", place).replaceChildren(...fits.slice(0, 100).map((s) => {
+        const line = make("tr");
+        line.append(make("th", { scope: "row" }, name(given.cells[s])), make("td", {}, given.told[given.advice[s]]), make("td", { class: "n" }, given.tried[s]));
+        return line;
+      }));
+    };
+    box.addEventListener("input", look);
+  }
+
   function save(name, type, content) {
     const link = make("a", { download: name, href: URL.createObjectURL(new Blob([content], { type })) });
     link.click();
@@ -401,6 +419,8 @@
   folds();
   all("table.sortable").forEach(sortable);
   all(".tools").forEach(filters);
+  const states = $("#states");
+  if (states) searching(JSON.parse(states.textContent), $(".tools"));
   saving();
   const embedded = $("#model");
   if (embedded) {
