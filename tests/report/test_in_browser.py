@@ -1,6 +1,8 @@
 """The report in a real browser: nothing complains, nothing is asked for, and its planner agrees with ours."""
 
 import itertools
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,6 +48,11 @@ TRAPPED = np.full(5, -1)  # what the page says where a plan would have no values
 @pytest.fixture(scope="session")
 def bare_trial(trial):
     return bare(trial)
+
+
+@pytest.fixture(scope="session")
+def trial_found(trial):
+    return examine(trial, draws=40)
 
 
 @pytest.fixture(scope="session")
@@ -169,7 +176,10 @@ def test_no_width_makes_the_page_scroll_sideways(show, browser, found, width, mo
 
 def test_pictures_have_words_controls_have_names_and_places_are_unique(show, found):
     browser = show(found)
-    assert browser.js("[...document.images].every(i => i.alt.length > 30 && i.complete && i.naturalWidth > 0)")
+    drawn = "[...document.querySelectorAll('svg')].filter(s => !s.parentElement.closest('svg'))"
+    assert browser.js(f"{drawn}.length") > 20
+    assert browser.js(f"{drawn}.every(s => s.ariaHidden === 'true' || s.ariaLabel.length > 30)")
+    assert browser.js("document.images.length") == 0
     assert browser.js("[...document.querySelectorAll('input, select')].every(c => c.labels.length === 1)")
     assert browser.js(
         "(ids => new Set(ids).size === ids.length)([...document.querySelectorAll('[id]')].map(e => e.id))"
@@ -211,13 +221,87 @@ def test_the_table_is_searched_filtered_and_sorted_by_keys(show, found):
 
 
 def test_in_print_every_line_of_the_advice_is_there_and_no_control(show, browser, bare_trial):
-    show(bare_trial)
+    show(bare_trial, unfolded=False)
+    assert (
+        browser.js("document.querySelector('#policy-table').checkVisibility({ contentVisibilityAuto: true })") is False
+    )
     browser.media(media="print")
     rows = "[...document.querySelectorAll('#policy-table tbody tr')].filter(r => r.offsetHeight).length"
     assert browser.js(rows) == len(bare_trial.learned.policy.first.actions)
     box = "document.querySelector('#policy-table').parentElement"
     assert browser.js(f"{box}.scrollHeight <= {box}.clientHeight")
     assert browser.js("['.tools', '.slider', 'nav', '.save'].every(s => document.querySelector(s).offsetHeight === 0)")
+    browser.media()
+
+
+PAPER = 688, 1017  # what A4 leaves within margins of 14 mm, in pixels
+
+
+@pytest.mark.parametrize("which", ["found", "trial_found"])
+def test_the_summary_fits_on_one_printed_page_and_about_two_screens_of_a_phone(show, browser, which, request):
+    found = request.getfixturevalue(which)
+    end = "document.querySelector('#summary').getBoundingClientRect().bottom"
+    browser.size(PAPER[0])
+    browser.media(media="print")
+    show(found, unfolded=False)
+    assert browser.js(end) <= PAPER[1]
+    browser.media()
+    browser.size(390, 844, mobile=True)
+    show(found, unfolded=False)
+    assert browser.js(end) <= 2.4 * 844
+    browser.size(1280)
+
+
+def test_in_print_heads_of_tables_can_be_repeated(show, browser, found):
+    show(found, unfolded=False)
+    browser.media(media="print")
+    head = "document.querySelector('#policy-table thead')"
+    assert browser.js(f"getComputedStyle({head}).display") == "table-header-group"
+    button = f"getComputedStyle({head}.querySelector('button')).display"
+    assert browser.js(button) == "contents", "a head with controls in it is printed once"
+    browser.media()
+
+
+def test_folds_open_by_key_by_link_and_all_at_once(show, found):
+    browser = show(found, unfolded=False)
+    opened = "[...document.querySelectorAll('.fold')].filter(f => f.open).map(f => f.parentElement.id)"
+    assert browser.js(opened) == []
+    browser.js("document.querySelector('#why summary').focus()")
+    browser.press("Enter", text="\r")
+    assert browser.js(opened) == ["why"]
+    browser.js("document.querySelector('nav a[href=\"#data\"]').click()")
+    browser.js("new Promise(done => setTimeout(done, 50))")
+    assert browser.js(opened) == ["why", "data"]
+    browser.js("document.querySelector('#unfold').click()")
+    assert len(browser.js(opened)) == 9
+
+
+def test_every_state_is_found_by_searching_where_the_table_has_only_some(show, monkeypatch, bare_trial):
+    monkeypatch.setattr("certeq.report.listing.LONG", 50)
+    monkeypatch.setattr("certeq.report.listing.SHOWN", 10)
+    browser = show(replace(bare_trial))
+    assert len(browser.js("[...document.querySelectorAll('#policy-table tbody tr')].map(r => 1)")) == 10
+    words = bare_trial.learned.policy.recipe.parts(np.array([7]))[0]
+    enter = "(box => { box.value = %r; box.dispatchEvent(new Event('input')); })"
+    browser.js(f"{enter % ' '.join(words)}(document.querySelector('#policy input[type=search]'))")
+    told = browser.js("[...document.querySelectorAll('#elsewhere tbody th')].map(r => r.textContent)")
+    assert ", ".join(words) in told
+
+
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+BROKEN = "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => [v.id, v.nodes[0].html]))"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")])
+@pytest.mark.parametrize("which", ["found", "trial_found"])
+def test_no_rule_of_axe_is_broken(show, browser, which, width, scheme, request):
+    browser.size(width, mobile=width < 500)
+    browser.media(scheme=scheme)
+    show(request.getfixturevalue(which))
+    browser.js("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    browser.js(f"{AXE.read_text(encoding='utf-8')}; 0")
+    assert browser.js(BROKEN) == []
+    browser.size(1280)
     browser.media()
 
 

@@ -74,7 +74,7 @@ def test_one_page_comes_first_and_tells_what_is_advised_on_what_what_it_is_worth
         f"{alert.partition('. ')[0].rstrip('.')}." for alert in alerts(found)[:3]
     ]
     best = found.collect.action_names[found.collect.action[0]], found.collect.state_names[found.collect.state[0]]
-    assert "<li>“{}” where {}</li>".format(*best) in first
+    assert "<li>“{}” in state {}</li>".format(*best) in first
 
 
 def test_rules_are_a_table_with_their_agreement_in_visits():

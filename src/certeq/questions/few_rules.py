@@ -28,12 +28,13 @@ from certeq.questions.asking import Asking, Question
 LEAVES = 6
 LEAST = 0.02  # share of all visits in which one more leaf must agree
 GOOD = 0.8  # agreement from which on the rules are told for the advice
+MOST = 0.5  # share of the visits of a rule
 WAYS = 24  # to cut a column; of more, those at even shares of the visits, or by the most visited labels
 ACTIONS = 12  # that leaves may name, those advised most
 NAME = 40  # characters of a label in a condition
 
 
-class Rule(NamedTuple):
+class ShortRule(NamedTuple):
     """A leaf: where it holds, what it says, and how that compares with the advice there."""
 
     where: tuple[tuple[str, str], ...]  # column, condition; of the columns that matter
@@ -42,12 +43,17 @@ class Rule(NamedTuple):
     agrees: float  # share of its visits in which its action is advised, alone or among others
     alone: float  # share of its visits in which its action is advised alone
 
+    @property
+    def clear(self) -> bool:
+        """Whether its action is advised alone in most of its visits."""
+        return self.alone >= MOST
+
 
 @dataclass(frozen=True)
 class FewRules:
     """A few rules, and in which share of the visits they say what the advice says."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ShortRule, ...]
     agreement: float
     action_names: tuple[str, ...]
 
@@ -67,11 +73,12 @@ class FewRules:
             return [f"{first} visits. Look states up one by one."]
         if len(self.rules) == 1:
             only = shorten(self.action_names[self.rules[0].action], NAME)
-            return [f"One rule, “{only}” everywhere, agrees with the advice in {share} of visits."]
+            some = "" if self.rules[0].clear else " It is seldom advised alone: most of the advice is open."
+            return [f"One rule, “{only}” everywhere, agrees with the advice in {share} of visits.{some}"]
         first = f"{several(len(self.rules), 'rule')} agree with the advice in {share} of visits."
         parts = (
             f"{' and '.join(f'{column} {condition}' for column, condition in rule.where)}: "
-            f"“{shorten(self.action_names[rule.action], NAME)}”"
+            f"“{shorten(self.action_names[rule.action], NAME)}”{'' if rule.clear else ', not clearly'}"
             for rule in self.rules
         )
         return [first, f"{'; '.join(parts)}."]
@@ -86,7 +93,7 @@ class FewRules:
         return about | {"rules": rules, "words": self.lines()}
 
 
-class Column(NamedTuple):
+class Divisible(NamedTuple):
     """A column as it may be cut."""
 
     masks: Booleans  # (P, K): groups of codes on the first side of each way to cut it
@@ -133,11 +140,11 @@ def few_rules(policy: Policy, positions: Positions | None = None) -> FewRules:
         agrees, sure = (float(here @ which[leaf.states, action]) for which in (first.among, alone))
         agreed += agrees
         where = tuple(_conditions(recipe, columns, leaf))
-        rules.append(Rule(where, action, total / float(visits.sum()), agrees / total, sure / total))
+        rules.append(ShortRule(where, action, total / float(visits.sum()), agrees / total, sure / total))
     return FewRules(tuple(rules), agreed / float(visits.sum()), policy.action_names)
 
 
-def _grow(columns: list[Column], gain: Floats, root: Leaf) -> list[Leaf]:
+def _grow(columns: list[Divisible], gain: Floats, root: Leaf) -> list[Leaf]:
     """Cut the leaf that gains most by it, as long as that is worth a line."""
     least = LEAST * float(gain.max(axis=1).sum())
     leaves = [(root, _cuts(columns, gain, root))]
@@ -155,7 +162,7 @@ def _grow(columns: list[Column], gain: Floats, root: Leaf) -> list[Leaf]:
         leaves[-best[1] : 1 - best[1] or None] = [(part, _cuts(columns, gain, part)) for part in parts]
 
 
-def _parts(columns: list[Column], leaf: Leaf, cut: Cut) -> list[Leaf]:
+def _parts(columns: list[Divisible], leaf: Leaf, cut: Cut) -> list[Leaf]:
     first, *more = cut.cuts
     sides = [_side(columns, leaf, *first, inside) for inside in (True, False)]
     if not more:
@@ -164,14 +171,14 @@ def _parts(columns: list[Column], leaf: Leaf, cut: Cut) -> list[Leaf]:
     return [*again, sides[1]] if cut.side else [sides[0], *again]
 
 
-def _side(columns: list[Column], leaf: Leaf, axis: int, way: int, inside: bool) -> Leaf:
+def _side(columns: list[Divisible], leaf: Leaf, axis: int, way: int, inside: bool) -> Leaf:
     column = columns[axis]
     states = leaf.states & (column.masks[way][column.group] == inside)
     codes = leaf.allowed[axis] & (column.codes[way] == inside)
     return Leaf(states, (*leaf.allowed[:axis], codes, *leaf.allowed[axis + 1 :]))
 
 
-def _cuts(columns: list[Column], gain: Floats, leaf: Leaf) -> list[Cut]:
+def _cuts(columns: list[Divisible], gain: Floats, leaf: Leaf) -> list[Cut]:
     """The best single cut of a leaf, and the best two; from tables of what groups of one or two columns agree with."""
     here = gain[leaf.states]  # (n, A)
     groups = [column.group[leaf.states] for column in columns]
@@ -220,7 +227,7 @@ def _order(recipe: Recipe, positions: Positions | None, axis: int) -> Integers |
     return np.asarray(order[line[order] != NOWHERE])
 
 
-def _column(recipe: Recipe, axis: int, order: Integers | None, visits: Integers) -> Column:
+def _column(recipe: Recipe, axis: int, order: Integers | None, visits: Integers) -> Divisible:
     code, size = recipe.cells[:, axis], recipe.axes[axis].size
     often = np.bincount(code, weights=visits, minlength=size)
     ways = []
@@ -234,10 +241,10 @@ def _column(recipe: Recipe, axis: int, order: Integers | None, visits: Integers)
     ways += [np.arange(size) == k for k in alone if size > 1]
     codes = np.array(ways, dtype=bool).reshape(len(ways), size)
     groups, place = np.unique(codes, axis=1, return_inverse=True)
-    return Column(groups, codes, place.ravel()[code])
+    return Divisible(groups, codes, place.ravel()[code])
 
 
-def _conditions(recipe: Recipe, columns: list[Column], leaf: Leaf) -> Iterator[tuple[str, str]]:
+def _conditions(recipe: Recipe, columns: list[Divisible], leaf: Leaf) -> Iterator[tuple[str, str]]:
     for name, axis, allowed in zip(recipe.axis_names, recipe.axes, leaf.allowed, strict=True):
         if not allowed.all():
             yield shorten(name, NAME), _condition(axis, allowed)

@@ -16,7 +16,7 @@ from certeq.report import comparing as comparison
 from certeq.report import listing as tables
 from certeq.report.comparing import WORST
 from certeq.report.curves import comparable, state_words
-from certeq.report.drawn import Chart, Grid, Key, Mark, Scale, Track, Tracks, interval
+from certeq.report.drawn import Boxes, Chart, Key, Mark, Scale, Track, Tracks, interval
 from certeq.report.sheets import count_map, policy_map, weight_map
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Picture(NamedTuple):
     """A picture with its words and its numbers."""
 
     name: str
-    parts: list[Tracks | Chart | Grid]
+    parts: list[Tracks | Chart | Boxes]
     caption: str
     table: tables.Listing | None = None
 

@@ -78,7 +78,7 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grid:
+class Boxes:
     """A sheet of boxes with words along two sides; None where nothing is."""
 
     kind = "grid"

@@ -15,7 +15,7 @@ import numpy as np
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.base.display import number, percent, shorten
 from certeq.questions.findings import Findings
-from certeq.report.drawn import Box, Chart, Grid, Key, Tracks
+from certeq.report.drawn import Box, Boxes, Chart, Key, Tracks
 from certeq.report.listing import BRIEF, Teller
 from certeq.report.maps import action_signs, signs_of
 from certeq.report.sheet import Side, sheet
@@ -28,7 +28,7 @@ SHADES = 10
 KEYED = 8  # actions that have a color of their own
 NO_MAP = "No map: no column has few enough values to add the others up along it. The table has the states visited most."
 
-Drawn = list[Tracks | Chart | Grid]
+Drawn = list[Tracks | Chart | Boxes]
 
 
 class Paper(NamedTuple):
@@ -128,7 +128,7 @@ def _by_action(
         names = tuple(teller.state(s).text for s in range(S))
         sides = Side(("state",), names), Side(("action",), tuple(teller.actions))
         draw = box(values, float(np.nanmax(values, initial=0)))
-        return [Grid("", [[draw(s, a) for a in range(A)] for s in range(S)], *sides)], caption
+        return [Boxes("", [[draw(s, a) for a in range(A)] for s in range(S)], *sides)], caption
     at = paper(findings)
     if at is None:
         return [], NO_MAP
@@ -172,10 +172,10 @@ def policy_map(findings: Findings, teller: Teller) -> tuple[Drawn, str]:
     return [grid], f"What is advised where; no color, no advice.{pale}{at.rest}"
 
 
-def _grid(at: Paper, there: Booleans, title: str, box: Callable[[int, int], Box], keys: tuple[Key, ...] = ()) -> Grid:
+def _grid(at: Paper, there: Booleans, title: str, box: Callable[[int, int], Box], keys: tuple[Key, ...] = ()) -> Boxes:
     rows, columns = at.shape
     boxes = [[box(i, j) if there[i, j] else None for j in range(columns)] for i in range(rows)]
-    return Grid(title, boxes, _brief(at.down), _brief(at.across), keys)
+    return Boxes(title, boxes, _brief(at.down), _brief(at.across), keys)
 
 
 def _brief(side: Side) -> Side:

@@ -40,7 +40,10 @@ def advice(findings: Findings) -> str:
     horizon, silent = findings.learned.policy.horizon, int((findings.advised < 0).sum())
     first = f"At the first of {several(horizon, 'decision')}, it" if horizon else "It"
     without = f"; in {several(silent, 'state')} no action was tried often enough to be advised" if silent else ""
-    return f"{first} is {_listed(findings)}{without}."
+    listed = _listed(findings)
+    if not horizon and listed.startswith("that "):  # and so there is nothing that it is
+        return f"{listed[5:].capitalize()}{without}."
+    return f"{first} is {listed}{without}."
 
 
 def shortsighted(findings: Findings, least: float = 0.0) -> str:
@@ -98,7 +101,8 @@ def next_steps(findings: Findings) -> Iterator[str]:
         yield "No single observation of any pair would change what is best to do."
     for i in range(min(NEXT, useful)):
         action, state = found.action_names[found.action[i]], found.state_names[found.state[i]]
-        yield f"“{shorten(action, LABEL)}” where {shorten(state, 2 * LABEL)}"
+        where = "where" if len(findings.learned.policy.recipe.axes) > 1 else "in state"
+        yield f"“{shorten(action, LABEL)}” {where} {shorten(state, 2 * LABEL)}"
 
 
 def _listed(findings: Findings) -> str:
@@ -144,9 +148,9 @@ def how_sure(findings: Findings) -> Iterator[str]:
 def in_short(findings: Findings, alerts: int, opened: int) -> Iterator[tuple[str, str]]:
     """What each section found, in a line."""
     summary, choices = findings.learned.summary, int(findings.choice.sum())
-    left = f"; {several(opened, 'question is', 'questions are')} open" if opened else ""
-    minded = f"{several(alerts, 'thing')} to mind" if alerts else "None of the checks calls for a warning"
-    yield "alerts", minded + left
+    parts = [f"{several(alerts, 'thing')} to mind"] if alerts else []
+    parts += [f"{several(opened, 'question is', 'questions are')} open"] if opened else []
+    yield "alerts", "; ".join(parts) or "None of the checks calls for a warning"
     clear = f"{choices - findings.unclear:,} of {several(choices, 'state')} with a choice"
     if findings.posterior is not None and choices:
         yield "policy", f"One action is clearly best in {clear}"
