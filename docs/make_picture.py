@@ -22,7 +22,7 @@ from certeq.worlds import examples
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "tests" / room) for room in ("report", "docs")]
-WIDTH, HEIGHT = 1120, 830
+WIDTH, HEIGHT = 1120, 1000
 
 
 def main() -> None:
