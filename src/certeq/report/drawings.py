@@ -134,7 +134,7 @@ def _chances(findings: Findings) -> Picture:
     lines = []
     for (low, high), count in zip(itertools.pairwise(BINS), often.tolist(), strict=True):
         name = f"below {high:.0%}" if low == 0 else f"{low:.0%} or more" if high == 1 else f"{low:.0%} to {high:.0%}"
-        color = "c0" if low >= policy.min_chance - 1e-9 else "c4"
+        color = "c0" if low >= policy.clear - 1e-9 else "c4"
         lines.append(Track(name.replace("%", " %"), [Mark("whole", 0, scale(count), color)], several(count, "state")))
     keys = (Key("bar", "c4", "undecided"), Key("bar", "c0", "clear"))
     return Picture(

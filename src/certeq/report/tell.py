@@ -79,13 +79,15 @@ def worth(findings: Findings) -> Iterator[str]:
     more = "less" if gain.mean < 0 else "more"
     ends = f"{number(gain.low)} to {number(gain.high)}"
     yield (
-        f"By the model, following the advice{sure.period(findings)} is worth {number(abs(gain.mean))} {more} than what "
-        f"was done (90 % interval of the difference: {ends})."
+        f"By the model, following the advice{sure.period(findings)} is worth{sure.net(findings)} "
+        f"{number(abs(gain.mean))} {more} than what was done (90 % interval of the difference: {ends})."
     )
     if better is not None:
         yield f"The chance that it is better is {percent(better, found.draws)}."
     else:
         yield f"How likely it is better is not told: {sure.withheld(findings)}."
+    if findings.frontier is not None and findings.frontier.kept:
+        yield from findings.frontier.uncharged()
     if findings.outer is not None:
         yield findings.outer.lines()[0]
 
@@ -156,7 +158,8 @@ def in_short(findings: Findings, alerts: int, opened: int) -> Iterator[tuple[str
         yield "policy", f"One action is clearly best in {clear}"
         better = sure.chance(findings)
         told = "is not told" if better is None else percent(better, findings.posterior.draws)
-        yield "sure", f"The chance that the advice beats what was done {'' if better is None else 'is '}{told}"
+        said = f"The chance that the advice beats what was done{sure.net(findings)}"
+        yield "sure", f"{said} {'' if better is None else 'is '}{told}"
     else:
         yield "policy", f"{several(choices, 'state')} with a choice"
         yield "sure", "It was not computed" if findings.posterior is None else "There is no choice in any state"
