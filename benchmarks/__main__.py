@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-HELPERS = {"__init__", "__main__", "peers", "rewards", "timing"}  # rewards.py measures advice, not time
+HELPERS = {"__init__", "__main__", "opponents", "peers", "rewards", "timing"}  # rewards.py measures advice, not time
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 import certeq
+from benchmarks.opponents import follow
 from certeq.learning.case import Case, Data
 from certeq.learning.rules import Rules
 from certeq.worlds import from_table
@@ -88,18 +89,13 @@ def main(seed: int, data_sets: int) -> None:
             data = Data.of(rows)
             for name, (share, visits) in RULES.items():
                 rules = Rules(discount=world.discount, min_share=share, min_visits=visits)
-                found[name].append(float(start @ certeq.evaluate(*truth, _follow(Case(data, rules)))))
+                found[name].append(
+                    float(
+                        start @ certeq.evaluate(*truth, follow(Case(data, rules).advise().policy, data.counts.visits))
+                    )
+                )
         told = (f"{np.mean(v):.3f} ({np.mean(np.array(v) < worth - 1e-9):.2f})" for v in found.values())
         print(each.name, each.deviations, each.episodes, f"{worth:.3f} {start @ best.values:.3f}", *told, flush=True)
-
-
-def _follow(case: Case) -> np.ndarray:
-    """The advice as probabilities; without advice, what was done most, and a random action where nothing was."""
-    policy, visits = case.advise().policy, case.data.counts.visits
-    chosen = np.where(policy >= 0, policy, visits.argmax(axis=1))
-    chances = np.eye(visits.shape[1])[chosen]
-    chances[visits.sum(axis=1) == 0] = 1 / visits.shape[1]
-    return chances
 
 
 if __name__ == "__main__":
