@@ -19,10 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import spsolve
 
 from certeq.data.batch import Batch
 
 ROUNDS = 60
+SAME = 1e-9  # of the largest value: what no round improved is not improved any more, only other actions are as good
+SPARSE = 0.03  # of a matrix: with fewer non-zeros it is solved as a sparse one
 
 
 class Known(NamedTuple):
@@ -61,23 +64,33 @@ def follow(policy: np.ndarray, visits: np.ndarray) -> np.ndarray:
     return chances
 
 
+def worth(rows: sp.csr_array, reward: np.ndarray, policy: np.ndarray, discount: float) -> np.ndarray:
+    """Value of a policy ``(S, A)`` in each state, of rows ``(S * A, S)``."""
+    S, A = policy.shape
+    state, action = np.nonzero(policy)
+    mix = sp.csr_array((policy[state, action], (state, state * A + action)), shape=(S, S * A))
+    system = sp.eye_array(S) - discount * (mix @ rows)
+    paid = (policy * reward).sum(axis=1)
+    if system.nnz < SPARSE * S * S:
+        return np.asarray(spsolve(system.tocsc(), paid))
+    return np.linalg.solve(system.toarray(), paid)
+
+
 def value(given: Known, policy: np.ndarray) -> np.ndarray:
     """Q of a policy ``(S, A)`` in the fitted model."""
-    S, A = policy.shape
-    mix = sp.csr_array((policy.ravel(), (np.repeat(np.arange(S), A), np.arange(S * A))), shape=(S, S * A))
-    chain = (mix @ given.rows).toarray()
-    state = np.linalg.solve(np.eye(S) - given.discount * chain, (policy * given.reward).sum(axis=1))
+    state = worth(given.rows, given.reward, policy, given.discount)
     return np.asarray(given.reward + given.discount * given.ahead(state))
 
 
 def improved(given: Known, step: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Policy iteration from the behavior, with another way to improve."""
-    policy = given.done
+    policy, before = given.done, np.full_like(given.reward, -np.inf)
     for _ in range(ROUNDS):
-        better = step(value(given, policy))
-        if np.allclose(better, policy):
+        q = value(given, policy)
+        better = step(q)
+        if np.allclose(better, policy) or np.abs(q - before).max() <= SAME * np.abs(q).max():
             return better
-        policy = better
+        policy, before = better, q
     return policy
 
 
@@ -115,18 +128,15 @@ def soft_spibb(given: Known, budget: float) -> np.ndarray:
     cost = 1 / np.sqrt(np.maximum(given.visits, 1e-6))
 
     def step(q: np.ndarray) -> np.ndarray:
-        policy = given.done.copy()
-        for s in range(len(q)):
-            left = budget
-            for bad in np.argsort(q[s]):
-                gain = (q[s] - q[s, bad]) / (cost[s] + cost[s, bad])
-                good = int(gain.argmax())
-                if gain[good] <= 0 or policy[s, bad] == 0:
-                    continue
-                moved = min(policy[s, bad], left / (cost[s, bad] + cost[s, good]))
-                policy[s, bad] -= moved
-                policy[s, good] += moved
-                left -= moved * (cost[s, bad] + cost[s, good])
+        policy, state, left = given.done.copy(), np.arange(len(q)), np.full(len(q), budget)
+        for bad in np.argsort(q, axis=1).T:  # from the worst action of each state on
+            gain = (q - q[state, bad][:, None]) / (cost + cost[state, bad][:, None])
+            good = gain.argmax(axis=1)
+            price = cost[state, bad] + cost[state, good]
+            moved = np.where(gain[state, good] > 0, np.minimum(policy[state, bad], left / price), 0.0)
+            policy[state, bad] -= moved
+            policy[state, good] += moved
+            left -= moved * price
         return np.maximum(policy, 0.0) / np.maximum(policy, 0.0).sum(axis=1, keepdims=True)
 
     return improved(given, step)

@@ -8,7 +8,7 @@ import pytest
 
 import certeq
 
-MAKERS = ("make_api", "make_reference", "make_layers", "make_notebooks")
+MAKERS = ("make_api", "make_reference", "make_layers", "make_notebooks", "make_outside")
 
 
 @pytest.fixture(scope="module", params=MAKERS)
