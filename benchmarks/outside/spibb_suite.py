@@ -49,20 +49,18 @@ def _logbook(
 ) -> Callable[[int, np.random.Generator], Batch]:
     def log(size: int, rng: np.random.Generator) -> Batch:
         episodes, length = (1, size) if name == "wet chicken" else (size, LONGEST)
-        rows = certeq.sampling.trajectories(truth, episodes, length, behavior=behavior, rng=rng)
-        paid = np.where(rows.ended, tables.ending[rows.state, rows.action], tables.going[rows.next_state])
-        return Batch(
-            rows.state,
-            rows.action,
-            rows.next_state,
-            rows.n_states,
-            rows.n_actions,
-            reward=paid,
-            episode=rows.episode,
-            time=rows.time,
-        )
+        return log_episodes(tables, truth, behavior, episodes, length, rng)
 
     return log
+
+
+def log_episodes(
+    tables: Tables, truth: certeq.MDP, behavior: np.ndarray, episodes: int, length: int, rng: np.random.Generator
+) -> Batch:
+    """Rows with what each outcome paid."""
+    rows = certeq.sampling.trajectories(truth, episodes, length, behavior=behavior, rng=rng)
+    paid = np.where(rows.ended, tables.ending[rows.state, rows.action], tables.going[rows.next_state])
+    return replace(rows, reward=paid)
 
 
 def run(profile: str, seed: int, tell: Callable[[str], None]) -> dict[str, Any]:
