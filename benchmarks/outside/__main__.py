@@ -17,6 +17,7 @@ CONTESTS = {
     "icu_sepsis": ("certeq", "numpy", "icu-sepsis"),
     "gymnasium_tables": ("certeq", "numpy", "gymnasium"),
     "spibb_suite": ("certeq", "numpy"),
+    "deep": ("certeq", "numpy", "d3rlpy", "torch"),
     "off_policy": ("certeq", "numpy", "scope-rl", "offline-rl-ope", "torch"),
 }
 RESULTS = Path(__file__).parent / "results"

@@ -1,0 +1,132 @@
+"""d3rlpy's discrete behavior cloning and CQL beside certeq on the worlds of numbers, from the same rows.
+
+A point moves in the unit square (`certeq.worlds.numeric`: harbor, machine, dose). It is logged at random, or by
+somebody who takes the best action of a fine table in seven decisions of ten and any action in the rest. certeq reads
+the table and cuts the columns by itself; d3rlpy gets the numbers. Nothing is tuned. d3rlpy's defaults for CQL are made
+for millions of frames, so learning rate and target updates were set beforehand to what suits thousands of rows.
+Policies are valued in the simulator, all from the same starts with the same luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import certeq
+from certeq.experiments.figures.numeric import best_policy
+from certeq.worlds.numeric import SIMULATORS, Simulator, cell_of, luck
+
+LENGTH, STEPS, POINTS = 20, 100, 400  # of a logged episode; of a valued one, and how many of those
+COMPETENT = 0.3  # share of decisions in which any action is taken
+PROFILES = {"smoke": (("dose",), (20,), 2, 50), "paper": (tuple(SIMULATORS), (100,), 3, 5_000)}
+CQL = {"learning_rate": 1e-3, "target_update_interval": 100}
+Act = Callable[[np.ndarray], np.ndarray]  # points (n, 2) -> actions (n,)
+
+
+def fine(world: str) -> Act:
+    """The best policy of a fine table."""
+    chosen = best_policy(world).argmax(axis=-1)
+    side = round(len(chosen) ** 0.5)
+    return lambda points: chosen[cell_of(points, side)]
+
+
+def erring(act: Act, share: float, actions: int, rng: np.random.Generator) -> Act:
+    """The same, with any action in a share of the decisions."""
+    return lambda points: np.where(
+        rng.random(len(points)) < share, rng.integers(actions, size=len(points)), act(points)
+    )
+
+
+def log(world: Simulator, act: Act, episodes: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Rows as a table: episode, time, two columns, action, reward."""
+    at, rows = rng.random((episodes, 2)), []
+    for t in range(LENGTH):
+        action = act(at)
+        after, paid = world.step(at, action, luck(episodes, rng))
+        rows.append((np.arange(episodes), np.full(episodes, t), at[:, 0], at[:, 1], action, paid))
+        at = after
+    parts = [np.stack(column, axis=1).ravel() for column in zip(*rows, strict=True)]
+    return dict(zip(("episode", "time", *world.columns, "action", "reward"), parts, strict=True))
+
+
+def value(world: Simulator, act: Act, seed: int) -> float:
+    """Mean discounted return in the simulator."""
+    rng = np.random.default_rng(seed)
+    at, worth = world.start(POINTS, rng), 0.0
+    for t in range(STEPS):
+        at, paid = world.step(at, act(at), luck(POINTS, rng))
+        worth += world.discount**t * float(paid.mean())
+    return worth
+
+
+def ours(world: Simulator, table: dict[str, np.ndarray], rng: np.random.Generator) -> Act:
+    """certeq as it comes; any action where it gives no advice."""
+    batch = certeq.read(
+        table, state=list(world.columns), action="action", reward="reward", episode="episode", time="time"
+    )
+    policy = certeq.learn(batch, draws=0, discount=world.discount).policy
+    names = np.array([int(name) for name in policy.action_names])
+
+    def act(points: np.ndarray) -> np.ndarray:
+        found = policy.apply(dict(zip(world.columns, points.T, strict=True))).action
+        return np.where(found >= 0, names[found], rng.integers(len(world.actions), size=len(points)))
+
+    return act
+
+
+def theirs(world: Simulator, table: dict[str, np.ndarray], steps: int) -> dict[str, Act]:
+    """d3rlpy's policies."""
+    import d3rlpy
+
+    number = len(world.actions)
+    last = table["time"] == LENGTH - 1
+    data = d3rlpy.dataset.MDPDataset(
+        np.stack([table[name] for name in world.columns], axis=1).astype(np.float32),
+        table["action"][:, None],
+        table["reward"][:, None].astype(np.float32),
+        terminals=np.zeros(len(last)),
+        timeouts=last.astype(np.float32),
+        action_space=d3rlpy.ActionSpace.DISCRETE,
+        action_size=number,
+    )
+    found: dict[str, Act] = {}
+    for name, config in (
+        ("d3rlpy, behavior cloning", d3rlpy.algos.DiscreteBCConfig()),
+        ("d3rlpy, CQL", d3rlpy.algos.DiscreteCQLConfig(gamma=world.discount, **CQL)),
+    ):
+        algorithm = config.create(device=False)
+        algorithm.fit(
+            data, n_steps=steps, n_steps_per_epoch=steps, show_progress=False,
+            logger_adapter=d3rlpy.logging.NoopAdapterFactory(),
+        )  # fmt: skip
+        found[name] = lambda points, algorithm=algorithm: algorithm.predict(points.astype(np.float32)).astype(int)
+    return found
+
+
+def run(profile: str, seed: int, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Learn from each log and value what was learned."""
+    import d3rlpy
+    import torch
+
+    torch.set_num_threads(1)  # networks are small
+    names, sizes, sets, steps = PROFILES[profile]
+    cells = []
+    for name in names:
+        world, best = SIMULATORS[name], fine(name)
+        for kind, share in (("random", 1.0), ("competent", COMPETENT)):
+            for size in sizes:
+                found: dict[str, list[float]] = {}
+                for d in range(sets):
+                    rng = np.random.default_rng([seed, size, d])
+                    d3rlpy.seed(seed + d)
+                    table = log(world, erring(best, share, len(world.actions), rng), size, rng)
+                    acts = {"certeq, default": ours(world, table, rng)} | theirs(world, table, steps)
+                    acts["what was done"] = erring(best, share, len(world.actions), rng)
+                    acts["best of a fine table"] = best
+                    for method, act in acts.items():
+                        found.setdefault(method, []).append(round(value(world, act, seed), 5))
+                    tell(f"{name}, {kind}, {size} episodes: {d + 1} of {sets}")
+                cells.append({"world": name, "behavior": kind, "size": size, "values": found})
+    return {"sets": sets, "steps": steps, "settings": CQL, "cells": cells}
