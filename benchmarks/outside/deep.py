@@ -3,7 +3,7 @@
 A point moves in the unit square (`certeq.worlds.numeric`: harbor, machine, dose). It is logged at random, or by
 somebody who takes the best action of a fine table in seven decisions of ten and any action in the rest. certeq reads
 the table and cuts the columns by itself; d3rlpy gets the numbers. Nothing is tuned. d3rlpy's defaults for CQL are made
-for millions of frames, so learning rate and target updates were set beforehand to what suits thousands of rows.
+for millions of frames, so learning rate, batches and target updates were set beforehand to suit thousands of rows.
 Policies are valued in the simulator, all from the same starts with the same luck.
 """
 
@@ -20,8 +20,8 @@ from certeq.worlds.numeric import SIMULATORS, Simulator, cell_of, luck
 
 LENGTH, STEPS, POINTS = 20, 100, 400  # of a logged episode; of a valued one, and how many of those
 COMPETENT = 0.3  # share of decisions in which any action is taken
-PROFILES = {"smoke": (("dose",), (20,), 2, 50), "paper": (tuple(SIMULATORS), (100,), 3, 5_000)}
-CQL = {"learning_rate": 1e-3, "target_update_interval": 100}
+PROFILES = {"smoke": (("dose",), (20,), 2, 50), "paper": (tuple(SIMULATORS), (100,), 2, 2_000)}
+CQL = {"learning_rate": 1e-3, "target_update_interval": 100, "batch_size": 64}
 Act = Callable[[np.ndarray], np.ndarray]  # points (n, 2) -> actions (n,)
 
 

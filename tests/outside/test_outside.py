@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 from benchmarks import opponents
 from benchmarks.outside import __main__ as command
-from benchmarks.outside import contest, icu_sepsis, spibb_suite, spibb_worlds
+from benchmarks.outside import contest, icu_sepsis, off_policy, spibb_suite, spibb_worlds
 
 import certeq
 
 sepsis = pytest.mark.skipif(
     importlib.util.find_spec("icu_sepsis") is None, reason="icu-sepsis is not installed: uv run --group outside pytest"
+)
+scope = pytest.mark.skipif(
+    importlib.util.find_spec("scope_rl") is None, reason="SCOPE-RL is not installed: see benchmarks/outside/deep.txt"
 )
 
 
@@ -97,3 +100,37 @@ def test_a_contest_runs_and_keeps_what_it_found(tmp_path, name):
 @pytest.mark.slow
 def test_icu_sepsis_has_the_published_values():
     assert len(icu_sepsis.published(icu_sepsis.world().landmarks())) == 3
+
+
+def test_values_of_many_decisions_are_those_of_endless_ones(river):
+    truth = river.truth
+    q = off_policy.backward(river.rows, truth.reward, river.behavior, truth.discount, 400)
+    assert truth.start @ (river.behavior * q[0]).sum(axis=1) == pytest.approx(river.worth(river.behavior)[0])
+
+
+def test_episodes_of_one_length_hold_every_row_once():
+    world = spibb_suite.world("gridworld", np.random.default_rng(0))
+    tables = spibb_worlds.gridworld(np.random.default_rng(0))
+    log = spibb_suite.log_episodes(tables, world.truth, world.behavior, 30, 25, np.random.default_rng(1))
+    made = off_policy.rectangle(log, world, world.behavior, 25)
+    assert made.there.sum() == len(log)
+    assert made.reward.sum() == log.reward.sum()
+    assert (made.ratio == 1).all()
+
+
+@scope
+@pytest.mark.slow
+def test_the_same_estimator_says_the_same_in_three_libraries():
+    world = spibb_suite.world("gridworld", np.random.default_rng(0))
+    tables = spibb_worlds.gridworld(np.random.default_rng(0))
+    log = spibb_suite.log_episodes(tables, world.truth, world.behavior, 50, 30, np.random.default_rng(1))
+    made = off_policy.rectangle(log, world, (world.behavior + np.eye(4)[1]) / 2, 30)
+    ours = dict(off_policy.ours(log, made, 0))
+    others = dict(off_policy.scope(made, 0)) | dict(off_policy.offline(made))
+    given = "certeq, {}, behavior given"
+    for mine, names in (
+        ("per-decision importance sampling", ("SCOPE-RL, per decision", "offline-rl-ope, per decision")),
+        ("weighted importance sampling", ("SCOPE-RL, self-normalized trajectory-wise",)),
+    ):
+        for name in names:
+            assert others[name][0] == pytest.approx(ours[given.format(mine)][0], rel=1e-4), name
