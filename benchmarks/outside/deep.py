@@ -20,8 +20,8 @@ from certeq.worlds.numeric import SIMULATORS, Simulator, cell_of, luck
 
 LENGTH, STEPS, POINTS = 20, 100, 400  # of a logged episode; of a valued one, and how many of those
 COMPETENT = 0.3  # share of decisions in which any action is taken
-PROFILES = {"smoke": (("dose",), (20,), 2, 50), "paper": (tuple(SIMULATORS), (100,), 2, 2_000)}
-CQL = {"learning_rate": 1e-3, "target_update_interval": 100, "batch_size": 64}
+PROFILES = {"smoke": (("dose",), (20,), 2, 50), "paper": (tuple(SIMULATORS), (20, 200), 5, 20_000)}
+CQL = {"learning_rate": 1e-3, "target_update_interval": 100, "batch_size": 256}
 Act = Callable[[np.ndarray], np.ndarray]  # points (n, 2) -> actions (n,)
 
 
