@@ -3,7 +3,8 @@
 Two worlds of `spibb_worlds`, cut after so many decisions; two policies, near to what was done and far from it, fixed
 before any data. Everybody gets the same episodes and the true chances of the logged actions, certeq also without them
 (its default). Estimators that start from action values get those of the fitted table, computed here, the same for all
-of others. Intervals are meant to hold the truth in 90 % of the data sets; offline-rl-ope has none with two ends.
+others; an action that was never tried is worth there what the others of its state are. Intervals are meant to hold the
+truth in 90 % of the data sets; offline-rl-ope has none with two ends.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from certeq.questions.posterior import drawn_values
 LEVEL, AGAIN, DRAWS = 0.9, 200, 100
 HORIZON = {"wet chicken": 20, "gridworld": 30}
 POLICIES = {"near": 0.5, "far": 0.9}  # share of the optimum's actions, the rest as was done
-PROFILES = {"smoke": (("gridworld",), (50,), 2), "paper": (tuple(HORIZON), (50, 200), 40)}
-Found = tuple[float, float, float]  # value, low, high
+PROFILES = {"smoke": (("gridworld",), (50,), 2), "paper": (tuple(HORIZON), (50, 200), 25)}
+Found = tuple[float, float, float, float]  # value, low, high, and whether certeq itself says that it can be trusted
 
 
 class Rectangle(NamedTuple):
@@ -51,11 +52,22 @@ class Rectangle(NamedTuple):
         return np.where(self.there, chance, 1.0)
 
 
-def backward(rows: np.ndarray, reward: np.ndarray, policy: np.ndarray, discount: float, horizon: int) -> np.ndarray:
-    """Q of a policy with so many decisions left, ``(H, S, A)``, the first decision first."""
+def backward(
+    rows: Any, reward: np.ndarray, policy: np.ndarray, discount: float, horizon: int, visits: np.ndarray | None = None
+) -> np.ndarray:
+    """Q of a policy with so many decisions left, ``(H, S, A)``, the first decision first.
+
+    Where ``visits`` are given, an action that was never tried is worth what the state's tried ones are on average, and
+    in a state that was never seen what everything is.
+    """
     q, found = np.zeros_like(reward), []
     for _ in range(horizon):
         q = reward + discount * (rows @ (policy * q).sum(axis=1)).reshape(reward.shape)
+        if visits is not None:
+            seen = visits.sum(axis=1, keepdims=True)
+            usual = (visits * q).sum(axis=1, keepdims=True) / np.maximum(seen, 1)
+            usual = np.where(seen > 0, usual, (visits * q).sum() / visits.sum())
+            q = np.where(visits > 0, q, usual)
         found.append(q)
     return np.array(found[::-1])
 
@@ -69,7 +81,7 @@ def rectangle(batch: Batch, world: World, policy: np.ndarray, horizon: int) -> R
     reward, there = np.zeros(shape), np.zeros(shape, dtype=bool)
     state[place], action[place], reward[place], there[place] = batch.state, batch.action, batch.reward, True
     given = known(batch, world.discounts[0])
-    values = backward(given.rows, given.reward, policy, given.discount, horizon)
+    values = backward(given.rows, given.reward, policy, given.discount, horizon, given.visits)
     return Rectangle(state, action, reward, there, world.behavior, policy, values, given.discount)
 
 
@@ -82,11 +94,11 @@ def ours(batch: Batch, of: Rectangle, seed: int) -> Iterator[tuple[str, Found]]:
         )
         for each in told.estimates:
             if behavior is None or each.name != "fqe":
-                yield f"certeq, {each.words}, {name}", (each.value, each.low, each.high)
+                yield f"certeq, {each.words}, {name}", (each.value, each.low, each.high, each.trusted)
     case = Case(Data.of(batch), Rules(discount=of.discount))
     drawn = drawn_values(case, [of.policy], batch.starts, draws=DRAWS, rng=seed, watched=horizon)[0]
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    yield "certeq, the model itself", (float(drawn.mean()), float(low), float(high))
+    yield "certeq, the model itself", (float(drawn.mean()), float(low), float(high), np.nan)
 
 
 def scope(of: Rectangle, seed: int) -> Iterator[tuple[str, Found]]:
@@ -121,7 +133,7 @@ def scope(of: Rectangle, seed: int) -> Iterator[tuple[str, Found]]:
             **rows, alpha=1 - LEVEL, ci="bootstrap", n_bootstrap_samples=AGAIN, random_state=seed
         )
         low, high = (float(end) for key, end in ends.items() if "CI" in key)
-        yield f"SCOPE-RL, {words}", (value, low, high)
+        yield f"SCOPE-RL, {words}", (value, low, high, np.nan)
 
 
 def offline(of: Rectangle) -> Iterator[tuple[str, Found]]:
@@ -153,7 +165,7 @@ def offline(of: Rectangle) -> Iterator[tuple[str, Found]]:
             discount=of.discount,
             is_msk=torch.ones(running.shape),
         )
-        yield f"offline-rl-ope, {words}", (float(found), np.nan, np.nan)
+        yield f"offline-rl-ope, {words}", (float(found), np.nan, np.nan, np.nan)
 
 
 def run(profile: str, seed: int, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -197,12 +209,13 @@ def _cell(world: World, kind: str, policy: np.ndarray, size: int, sets: int, see
 
 def _summary(told: np.ndarray, truth: float) -> dict[str, float | None]:
     """Bias and error as shares of the truth, coverage, and width; None where there are no intervals."""
-    value, low, high = told.T
+    value, low, high, trusted = told.T
     off = (value - truth) / truth
     ends = np.isfinite(low) & np.isfinite(high)
     covered = float(((low <= truth) & (truth <= high)).mean()) if ends.any() else None
     width = float(np.mean((high - low)[ends]) / truth) if ends.any() else None
     defined = off[np.isfinite(off)]
     plain = {"bias": float(defined.mean()), "error": float(np.sqrt((defined**2).mean()))}
+    plain |= {"trusted": None if np.isnan(trusted).any() else float(trusted.mean())}
     plain |= {"undefined": float(1 - len(defined) / len(off)), "covered": covered, "width": width}
     return {name: None if each is None else round(each, 4) for name, each in plain.items()}
