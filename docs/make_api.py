@@ -72,7 +72,8 @@ PAGES = {
          "certeq.questions.off_policy.off_policy", "certeq.questions.off_policy.OffPolicy",
          "certeq.questions.audit.Audit", "certeq.questions.path.RegularizationPath",
          "certeq.questions.fragility.Fragility", "certeq.questions.conventions.Conventions",
-         "certeq.questions.collect.Ranking"),
+         "certeq.questions.collect.Ranking", "certeq.questions.few_rules.few_rules",
+         "certeq.questions.few_rules.FewRules"),
     ),
     "worlds": Page(
         "Worlds and sampling",
