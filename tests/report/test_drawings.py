@@ -13,7 +13,8 @@ from certeq.questions.findings import Findings
 from certeq.report import sheets
 from certeq.report.drawings import pictures
 from certeq.report.drawn import Scale, interval
-from certeq.report.listing import Teller, elsewhere, matter_table
+from certeq.report.listing import Teller
+from certeq.report.overview import elsewhere, matter_table
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from certeq.base.arrays import whole
 from certeq.base.display import harmless, number, percent, shorten
 from certeq.questions.alerts import alerts, checked, unasked
 from certeq.questions.findings import Findings
-from certeq.report import drawings, embed, html, tell
+from certeq.report import drawings, embed, html, overview, tell
 from certeq.report import listing as tables
 
 STEPS = 100  # of the slider
@@ -80,7 +80,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "advice", tell.advice(findings)
     yield "shortsighted", tell.shortsighted(findings, tell.NEARLY)
     yield "rule_words", _of(findings.few_rules, lambda found: _harmless(found.lines()[:1])) or []
-    yield "rules", _of(findings.few_rules, lambda found: tables.few_rules(teller, found))
+    yield "rules", _of(findings.few_rules, lambda found: overview.few_rules(teller, found))
     yield "worth", _harmless(tell.worth(findings))
     yield "worth_drawn", _of(findings.posterior, drawings.worth)
     yield "next_steps", list(tell.next_steps(findings))
@@ -96,8 +96,8 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "few", teller.few
     yield "actions", teller.actions
     yield "policy_table", tables.policy_table(teller)
-    yield "matter", tables.matter_table(teller)
-    yield "elsewhere", tables.elsewhere(teller)
+    yield "matter", overview.matter_table(teller)
+    yield "elsewhere", overview.elsewhere(teller)
     yield "departures", tables.departures_table(teller)
     yield "reasons", list(tell.reasons(findings))
     yield "regularization", list(tell.regularization(findings))
