@@ -98,11 +98,14 @@ def test_values_net_of_a_charge_are_called_so_and_the_gain_without_it_is_told_be
     words = " ".join(sentences(found))
     assert "net of the charge" in words
     assert f"a gain of {number(told.gain.mean)}" in words
-    assert any("net of the charge" in what for _, what in tell.tiles(found))
+    short, first = dict(tell.in_short(found, 0, 0)), " ".join(tell.worth(found))
+    assert "net of the charge" in short["sure"]
+    assert "net of the charge" in first
+    assert f"a gain of {number(told.gain.mean)}" in first
     unsure = int((learned.policy.chance < 0.8).sum())  # one action is advised all the same, and not called clear
     assert unsure
     assert learned.summary.clear == 3 - unsure
-    assert (f"{3 - unsure} of 3", "states with a choice where one action is clearly best") in [*tell.tiles(found)]
+    assert short["policy"] == f"One action is clearly best in {3 - unsure} of 3 states with a choice"
     free = certeq.learn(logged(60, rng=1), discount=GAMMA, limit="units<=400", draws=8)
     assert net(Findings(free, {}, {})) == ""
 
