@@ -79,7 +79,7 @@ def worth(found: Posterior) -> Tracks:
     )
 
 
-def _spans(lines: Iterable[tuple[str, CredibleInterval, str]], more: Iterable[Mark] = ()) -> Tracks:
+def _spans(lines: Iterable[tuple[str, CredibleInterval, str]]) -> Tracks:
     """Intervals on one scale."""
     lines = list(lines)
     scale = Scale.of(end for _, span, _ in lines for end in span)
@@ -361,7 +361,7 @@ def _comparison(found: Comparison) -> Picture:
     label = "log probability of a held-out transition, behind the best"
     return Picture(
         "comparison",
-        [Tracks(predicted, scale.ticks(), label, (Key("dot", "c1", "recommended"),)), values],
+        [Tracks(predicted, scale.ticks(), (Key("dot", "c1", "recommended"),)), values],
         f"Regularizers on the same data, {found.transitions:,} held-out transitions in {found.folds} folds of "
         f"{found.units}. First how well each predicts: {label}, with two standard errors. Then what its advice is "
         "worth under the posterior, with 90 % intervals. Differences in the table are to the recommended one, model by "

@@ -51,7 +51,6 @@ class Tracks:
 
     lines: list[Track]
     ticks: list[tuple[float, str]]
-    label: str = ""  # of the scale
     keys: tuple[Key, ...] = ()
 
 
