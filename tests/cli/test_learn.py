@@ -319,7 +319,7 @@ def test_which_way_is_better_is_said_in_the_terminal_and_in_the_report(certeq, r
     )
     done = certeq("learn", "rows.csv", "--cost", "deaths", "--bins", "2", "--draws", "0", "--report", "--out", "b")
     assert "Smaller 'deaths' is better: rewards are minus it." in done.out
-    assert "Smaller “deaths” is better: rewards are minus it." in Path("b/report.html").read_text(encoding="utf-8")
+    assert "Smaller “deaths” is better" in Path("b/report.html").read_text(encoding="utf-8")
     larger = certeq("learn", "rows.csv", "--reward", "deaths", "--maximize", "--no-report", "--out", "c")
     assert "Larger 'deaths' is better." in larger.out
 
