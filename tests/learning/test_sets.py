@@ -162,4 +162,4 @@ def test_terminal_report_and_files_tell_the_set(tmp_path):
     assert "does not tell how sure its actions are" in " ".join(empty.output.split())
     page = render(examine(learned(draws=100), draws=100))
     assert f"no clear difference: {words}" in page
-    assert "Advice in 2 of 2 states, a clear one in 1" in page
+    assert "Advice in 2 of 2 states, clear in 1 of 2 with a choice" in page

@@ -21,8 +21,8 @@ NEXT = 3  # observations that the first page names
 
 def title(findings: Findings) -> str:
     """What the page is about."""
-    advised, undecided = int((findings.advised >= 0).sum()), len(findings.open)
-    clear = f", a clear one in {advised - undecided:,}" if undecided else ""
+    advised, undecided, choices = int((findings.advised >= 0).sum()), len(findings.open), int(findings.choice.sum())
+    clear = f", clear in {choices - undecided:,} of {choices:,} with a choice" if undecided else ""
     return f"Advice in {advised:,} of {several(len(findings.advised), 'state')}{clear}"
 
 
