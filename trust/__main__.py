@@ -16,8 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +34,7 @@ from trust.rows import SCALE, Row, scaled, words
 from trust.running import certeq
 
 ROOT = Path(__file__).parents[1]
+WORLDS = 500  # that a process examines
 SAME = "in the end the same bytes; "
 KEPT = ROOT / "certeq-out" / f"trust{os.environ.get(SCALE, '')}.json"
 PAGE = ROOT / "docs" / "trust.md"
@@ -133,10 +137,25 @@ def fuzz(folder: Path) -> Iterator[Row]:
 
 def numbers(folder: Path) -> Iterator[Row]:
     """Plans against exact fractions: rows that sum to up to 1 + 1e-9, discounts up to the last float below 1."""
-    rng = np.random.default_rng(2)
-    wrong: dict[str, list[str]] = {"-".join(way): [] for way in exact.WAYS} | {"value_bound": []}
-    tried, early = dict.fromkeys(wrong, 0), dict.fromkeys(wrong, 0)
-    for _ in range(scaled(45_000)):
+    names = [*("-".join(way) for way in exact.WAYS), "value_bound"]
+    tried, early = Counter[str](), Counter[str]()
+    wrong: dict[str, list[str]] = {name: [] for name in names}
+    parts = np.random.SeedSequence(2).spawn(-(-scaled(45_000) // WORLDS))
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for some, stopped, failures in pool.map(_bounds, parts):
+            tried, early = tried + some, early + stopped
+            for name, told in failures:
+                wrong[name].append(told)
+    for name, failed in wrong.items():
+        said = f"; {early[name]:,} plans say that they stopped early or are not precise" if early[name] else ""
+        yield Row(f"bounds of `{name}`", tried[name], f"all hold{said}" if not failed else "", failed)
+
+
+def _bounds(seed: np.random.SeedSequence) -> tuple[Counter[str], Counter[str], list[tuple[str, str]]]:
+    """Bounds of some worlds: how many of each kind, how many plans were stopped early, and what is wrong."""
+    rng = np.random.default_rng(seed)
+    tried, early, wrong = Counter[str](), Counter[str](), list[tuple[str, str]]()
+    for _ in range(WORLDS):
         shape, discount = str(rng.choice(exact.SHAPES)), float(rng.choice(exact.DISCOUNTS))
         world = exact.world(rng, shape, discount, float(rng.choice(exact.SCALES)))
         limit_ = int(rng.choice([1, 2, 3, 10, 300]))  # stopped early or not, a plan must know how good it is
@@ -146,13 +165,11 @@ def numbers(folder: Path) -> Iterator[Row]:
             if found is not None:
                 tried[name] += 2  # of the values, and of the policy
                 early[name] += found.outcome != "optimal"
-                wrong[name] += [] if found.holds else [f"{shape}, 1 - {1 - discount}: {found}"]
+                wrong += [] if found.holds else [(name, f"{shape}, 1 - {1 - discount}: {found}")]
         judged = exact.judge_values(world, rng)
         tried["value_bound"] += judged is not None
-        wrong["value_bound"] += [f"{shape}, 1 - {1 - discount}: {judged}"] if judged else []
-    for name, failures in wrong.items():
-        said = f"; {early[name]:,} plans say that they stopped early or are not precise" if early[name] else ""
-        yield Row(f"bounds of `{name}`", tried[name], f"all hold{said}", failures)
+        wrong += [("value_bound", f"{shape}, 1 - {1 - discount}: {judged}")] if judged else []
+    return tried, early, wrong
 
 
 def same(folder: Path) -> Iterator[Row]:
