@@ -32,7 +32,7 @@ def about(findings: Findings, source: str) -> Iterator[tuple[str, str]]:
     of = f" in {several(summary.episodes, 'episode')}" if summary.episodes is not None else ""
     rows = f"{several(summary.rows, 'logged decision')}{of}"
     yield "Data", f"{shorten(source, LABEL)}: {rows}" if source else rows
-    yield "Outcome", harmless(summary.goal).replace(" '", " “").replace("' ", "” ").rstrip(".")
+    yield "Outcome", harmless(summary.goal).replace(" '", " “").replace("' ", "” ")
 
 
 def advice(findings: Findings) -> str:
