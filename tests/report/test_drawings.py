@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import certeq
+from certeq.data.reading.choosing import Chosen
 from certeq.learning.learned import learn
 from certeq.questions.few_rules import few_rules
 from certeq.questions.findings import Findings
 from certeq.report import sheets
-from certeq.report.drawings import pictures
+from certeq.report.drawings import _cuts, pictures
 from certeq.report.drawn import Scale, interval
 from certeq.report.listing import Teller
 from certeq.report.overview import elsewhere, matter_table
@@ -40,6 +41,13 @@ def test_numbers_lie_on_the_scale_in_proportion_and_ticks_are_round(low, high):
     assert 2 <= len(ticks) <= 7
     for at, words in ticks:
         assert at == pytest.approx(scale(float(words.replace(",", "").replace("−", "-"))), abs=0.5)
+
+
+def test_columns_that_explain_less_than_nothing_have_their_place_too():
+    chosen = Chosen({"x": 4, "y": 1}, (), 300, curve={"x": {1: -0.03, 4: 0.02}, "y": {1: 0.02}})
+    (tracks,) = _cuts(chosen).parts
+    assert [line.text for line in tracks.lines] == ["4 cells, +5.0 %", "not used"]
+    assert "−2 %" in [words for _, words in tracks.ticks]
 
 
 def test_an_interval_that_nobody_knows_is_a_dot():

@@ -316,7 +316,7 @@ def _cuts(chosen: Chosen) -> Picture:
         )
         for name, cells in order[:COLUMNS]
     ]
-    ticks = [(at, f"{float(words):.0%}") for at, words in scale.ticks()]
+    ticks = scale.ticks(lambda part: f"{number(round(100 * part, 9))} %")
     return Picture(
         "cuts",
         [Tracks(lines, ticks)],

@@ -5,7 +5,7 @@ Labels and numbers are text of the page, which wraps and speaks every script; on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple
@@ -106,13 +106,13 @@ class Scale(NamedTuple):
         """Where a number lies, in percent."""
         return round(100 * (float(value) - self.low) / (self.high - self.low), 2)
 
-    def ticks(self, most: int = TICKS) -> list[tuple[float, str]]:
-        """Round numbers along the scale."""
-        rough = (self.high - self.low) / most
+    def ticks(self, tell: Callable[[float], str] = number) -> list[tuple[float, str]]:
+        """Round numbers along the scale, in words."""
+        rough = (self.high - self.low) / TICKS
         power = 10.0 ** floor(log10(rough))
         step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
         first, last = ceil(self.low / step), floor(self.high / step)
-        return [(self(i * step), number(round(i * step, 12))) for i in range(first, last + 1)]
+        return [(self(i * step), tell(round(i * step, 12))) for i in range(first, last + 1)]
 
 
 def interval(scale: Scale, low: float, middle: float, high: float, color: str) -> list[Mark]:
