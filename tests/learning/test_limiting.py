@@ -154,9 +154,9 @@ def test_chances_that_limits_are_kept_are_of_the_same_models() -> None:
     more = understated(loose.limited.case)[0]
     assert told.kept == ((drawn.values[0] + more <= 8).mean(),)
     assert told.costs[0].mean == pytest.approx(drawn.values[0].mean())
-    assert told.costs[0].high == pytest.approx(np.quantile(drawn.values[0], 0.95) + more)
+    assert told.costs[0].high == pytest.approx(np.quantile(drawn.values[0], 0.95, method="weibull") + more)
     page = learned_page.render(found)
-    assert "By the model, units<=8 is kept with a chance of " in list(sentences(found))[-1]
+    assert any("By the model, units<=8 is kept with a chance of " in each for each in sentences(found))
     assert "Value against cost" in page
     assert 'id="frontier-1"' in page
     assert "half<=4 is kept by the model" in checklist.write(found).replace("\\", "").replace("&lt;", "<")
