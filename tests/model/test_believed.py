@@ -108,7 +108,7 @@ def test_a_wall_is_found_and_no_move_is_carried_through():
     share = naive.target_shares(table, judged)
     east = np.array([x > 2 for x, _ in places_])
     for counts in (dense, as_sparse(dense)):
-        closed = _prepare(counts, None).grid.closed[0]  # (S, 4)
+        closed = _prepare(counts, None)[1].grid.closed[0]  # (S, 4)
         assert {(int(s), int(side) // 2, 2 * (int(side) % 2) - 1) for s, side in np.argwhere(closed)} == expected
         target = borrow(counts)
         rows = target.rows.dense()
@@ -200,3 +200,20 @@ def test_a_large_sparse_lattice_learns_its_shares_from_an_even_selection(monkeyp
 @pytest.mark.parametrize("c", [0, 1, 16, 17, 400])
 def test_a_sum_of_reciprocals_is_exact(x, c):
     assert harmonic(x, float(c)) == pytest.approx(sum(1 / (x + i) for i in range(c)), rel=1e-12)
+
+
+@pytest.mark.parametrize(("moves", "placed"), [(60, True), (1, False)])
+def test_a_large_data_set_with_moves_without_end_borrows_as_if_there_were_no_positions(monkeypatch, moves, placed):
+    """On a line of 30 states, each of which leads to its two neighbors; 59 moves are possible."""
+    table = np.zeros((30, 1, 30), dtype=int)
+    for s in range(30):
+        table[s, 0, max(s - 1, 0)] = table[s, 0, min(s + 1, 29)] = 3
+    counts = as_sparse(Counts(table, positions=np.arange(30)))
+    monkeypatch.setattr("certeq.model.believed.FEW_MOVES", moves)
+    monkeypatch.setattr("certeq.model.believed.MOST_FOLLOWED", 30)
+    found = borrow(counts)
+    wanted = borrow(as_sparse(Counts(table)))
+    assert (found.names == wanted.names) == (not placed)
+    if not placed:
+        np.testing.assert_array_equal(found.judged, wanted.judged)
+        np.testing.assert_array_equal(found.rows.dense(), wanted.rows.dense())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ EXPERT = 0.9  # of an expert's rows; the rest is uniform
 BLOCK = 1024  # states of a large data set that are judged together
 ENOUGH = 400_000  # non-zeros to learn shares from: of a larger data set, an even selection of its blocks is used
 CHUNK = 1_000_000  # non-zeros whose moves are numbered together
+FEW_MOVES, MOST_FOLLOWED = 100, 10_000_000  # different moves, and times states: more of both is not worth following
 MOST_LANDINGS = 2_000_000  # in a table of where each move leads from each state
 
 
@@ -45,8 +46,12 @@ class _Ready(NamedTuple):
 
 
 def borrow(counts: Counts, *, expert: Any = None, threads: int | None = None) -> Borrowed:
-    """Learn what a pair can learn from others, without positions from the candidates that need none."""
-    ready = _prepare(counts, threads)
+    """Learn what a pair can learn from others, without positions from the candidates that need none.
+
+    Where a large data set has moves without end, hardly any of them twice, they tell nothing, and take for ever to
+    follow: then it is as if there were no positions.
+    """
+    counts, ready = _prepare(counts, threads)
     table, D = ready.table, int(np.prod(counts.batch))
     names = NAMES + (() if counts.positions is None else PLACED) + (() if expert is None else ("expert",))
     known = _known(counts, table, expert)
@@ -68,11 +73,13 @@ def borrow(counts: Counts, *, expert: Any = None, threads: int | None = None) ->
     return Borrowed(names, whole, rows, table, judged)
 
 
-def _prepare(counts: Counts, threads: int | None) -> _Ready:
+def _prepare(counts: Counts, threads: int | None) -> tuple[Counts, _Ready]:
     table, S, A = table_of(counts), counts.n_states, counts.n_actions
     D, N = int(np.prod(counts.batch)), counts.n_outcomes
     grid = lattice(counts.positions, S)
     moves = _moves(counts.positions, table, grid)
+    if counts.sparse and len(moves.source) > FEW_MOVES and S * len(moves.source) > MOST_FOLLOWED:
+        return _prepare(replace(counts, positions=None), threads)
     begin = table.pointer[:: S * A]
     room = 2 * begin[:-1]
     most = 2 * len(table.count) if D > 1 else min(2 * len(table.count), (A + 1) * len(moves.source))
@@ -86,7 +93,7 @@ def _prepare(counts: Counts, threads: int | None) -> _Ready:
     if counts.positions is not None:
         pool.run(walls.close, D, table, grid, moves, totals, visits, closed, grain=64, threads=threads)
     grid = grid._replace(closed=closed, walled=closed.any(axis=(1, 2)))
-    return _Ready(table, grid, moves, totals, visits)
+    return counts, _Ready(table, grid, moves, totals, visits)
 
 
 def _moves(positions: Positions | None, table: NonZeros, grid: Lattice) -> Moves:
