@@ -8,7 +8,7 @@ from pathlib import Path
 import certeq
 
 ROOT = Path(certeq.__file__).parent
-VOCABULARY = ROOT.parents[1] / "docs" / "vocabulary.md"
+VOCABULARY = Path(__file__).parents[1] / "docs" / "vocabulary.md"
 
 
 def twice(names):

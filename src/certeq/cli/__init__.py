@@ -114,7 +114,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _start(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and leave.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Logged decisions in, a defensible policy out."""

@@ -198,7 +198,7 @@ def regularization(findings: Findings) -> Iterator[str]:
         return
     changed = int((findings.plain != findings.advised).sum())
     states = several(len(findings.advised), "state")
-    yield f"Without any regularization the advice would be another in {changed:,} of {states}."
+    yield f"Without regularization the advice would change in {changed:,} of {states}."
     if changed and findings.posterior is not None and PLAIN in findings.posterior.names:
         gain = findings.posterior.difference(ADVICE, PLAIN)
         yield (
