@@ -27,11 +27,19 @@ DAMAGED = (  # what reading an archive of arrays raises where it is damaged, dow
 
 def keep(folder: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Keep what came of one task in a file of its own, which says what the task was about; numbers only, no pickles."""
+    write_files({_place(folder, about): pack(arrays, _said(about))}, force=True)
+
+
+def pack(arrays: Mapping[str, NDArray[Any]], about: bytes) -> bytes:
+    """Numbers, and what they are about, as the bytes of a file."""
     import numpy as np
 
+    if any(array.dtype.hasobject for array in arrays.values()):
+        raise ValueError("Object arrays cannot be saved: reading them back would run whatever they hold.")
     file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **arrays, about=np.frombuffer(_said(about), dtype=np.uint8))
-    write_files({_place(folder, about): file.getvalue()}, force=True)
+    held: dict[str, Any] = {**arrays, "about": np.frombuffer(about, dtype=np.uint8)}
+    np.savez(file, **held)
+    return file.getvalue()
 
 
 def recall(folder: Path, about: Mapping[str, Any]) -> dict[str, NDArray[Any]] | None:

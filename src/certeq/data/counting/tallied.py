@@ -6,7 +6,6 @@ The file is a NumPy archive (.npz) of flat arrays and one text in JSON. Its form
 
 from __future__ import annotations
 
-import io
 import json
 import zipfile
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ import certeq
 from certeq.base.arrays import Integers, whole
 from certeq.base.doors import door
 from certeq.base.errors import InputError
+from certeq.base.keeping import pack
 from certeq.base.limits import most, way_out
 from certeq.base.writing import write_files
 from certeq.data.counting.parts import Part, matrix
@@ -124,11 +124,7 @@ class Tallied:
             span = [[float(end) for end in kind] if np.isfinite(kind).all() else None for kind in self.rewards.span]
             about["reward"] = {"unit": self.rewards.size, "spread": self.rewards.spread.tolist(), "span": span}
             arrays |= {"reward_earned": self.rewards.earned.ravel(), "reward_arrived": self.rewards.arrived}
-        text = json.dumps(about, ensure_ascii=False, allow_nan=False).encode()
-        file = io.BytesIO()
-        arrays["about"] = np.frombuffer(text, dtype=np.uint8)
-        np.savez(file, allow_pickle=False, **arrays)
-        return file.getvalue()
+        return pack(arrays, json.dumps(about, ensure_ascii=False, allow_nan=False).encode())
 
     @classmethod
     def load(cls, path: str | Path, *, limit_bytes: int | None = None) -> Tallied:

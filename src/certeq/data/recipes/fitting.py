@@ -117,7 +117,8 @@ def parse(name: str, given: Any) -> Binning:
                 return Binning("edges", edges=tuple(sorted(set(edges))))
     except ValueError:
         pass
-    raise InputError(f"I do not know how to bin {name!r} by {given!r}. Write {WAYS}.")
+    hint = " Say --bins once for each column." if "=" in str(given) else ""
+    raise InputError(f"I do not know how to bin {name!r} by {given!r}. Write {WAYS}.{hint}")
 
 
 def choose(
