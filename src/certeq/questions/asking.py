@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from certeq.base.arrays import Rng
 from certeq.base.errors import InputError
 from certeq.learning.learned import Learned
+from certeq.questions.draws import check_writable
 
 ADVICE, RECORDED, PLAIN = "the advice", "what was recorded", "without regularization"  # policies that are valued
 WORK = 5e10  # plans times the effort of each that a part of a report may take: about ten seconds
@@ -73,6 +74,7 @@ def check_draws(draws: int | None) -> None:
 def affordable_draws(learned: Learned, draws: int | None) -> int:
     """How many models to draw."""
     check_draws(draws)
+    check_writable(learned.counts)
     affordable = min(DRAWS, int(WORK / effort(learned))) if draws is None else draws
     S, A = learned.policy.visits.shape
     if draws is None and (affordable < FEWEST or S * A * S > UNASKED):
