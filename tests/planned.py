@@ -54,9 +54,13 @@ def plans_if_able(planner, models, R, discount, *, allowed=None, limit=None):
 
 def _each(able=lambda planner: True):
     missing = pytest.mark.skipif(bool(no_device()), reason=no_device())
-    marks = {"cpu": (), "gpu": missing}
     chosen = [planner for planner in PLANNERS if planner.device == "gpu" or able(planner)]
-    return pytest.mark.parametrize("planner", [pytest.param(p, id=p.name, marks=marks[p.device]) for p in chosen])
+
+    def marks(planner):
+        compiled = (pytest.mark.slow,) if planner.engine == "numba" else ()
+        return (missing,) if planner.device == "gpu" else compiled
+
+    return pytest.mark.parametrize("planner", [pytest.param(p, id=p.name, marks=marks(p)) for p in chosen])
 
 
 BATCH, _ = read_problem(np.full((2, 1, 1, 1), 0.5), [[1.0]], 0.9, None)

@@ -40,6 +40,8 @@ EXAMPLES = {  # settings of each regularizer, of which the laws draw; a value ma
     "learned_target": [{}, {"expert": SHARED}, {"structures": ["action"], "odds": 1.0, "plain_odds": 1e-3}],
 }
 each = pytest.mark.parametrize("name", REGULARIZERS)
+compiled = {"learned_target": pytest.mark.slow}  # its sparse kernels
+each_sparse = pytest.mark.parametrize("name", [pytest.param(n, marks=compiled.get(n, ())) for n in REGULARIZERS])
 few = hypothesis_settings(max_examples=15)  # for each regularizer and law
 
 
@@ -127,7 +129,7 @@ def test_without_visits_the_row_does_not_pretend_to_be_data(name, data, table):
     np.testing.assert_allclose(rows[table.unvisited], expected[table.unvisited], atol=1e-15)
 
 
-@each
+@each_sparse
 @few
 @given(data=st.data(), table=counts(), seed=SEEDS)
 def test_sparse_counts_have_the_weights_and_expectations_of_dense_ones(name, data, table, seed):

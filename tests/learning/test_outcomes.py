@@ -113,6 +113,7 @@ def test_nothing_changes_where_nothing_ended():
     np.testing.assert_array_equal(found.table[seen], sums.size * (sums.total[seen] / sums.visits[seen]))
 
 
+@pytest.mark.slow
 @given(SEEDS)
 def test_sparse_counts_pay_as_dense_ones_and_renamed_ones_too(seed):
     batch = ward(seed)

@@ -95,6 +95,7 @@ def walled(each, wide=6, high=4):
     return table, places
 
 
+@pytest.mark.slow
 def test_a_wall_is_found_and_no_move_is_carried_through():
     from certeq.model.believed import _prepare
 
@@ -119,6 +120,7 @@ def test_a_wall_is_found_and_no_move_is_carried_through():
         np.testing.assert_allclose(target.share, share, rtol=1e-9)
 
 
+@pytest.mark.slow
 @each_lattice
 @pytest.mark.parametrize("ended", [False, True])
 def test_sparse_counts_borrow_what_dense_ones_borrow(name, ended):
@@ -136,6 +138,7 @@ def test_sparse_counts_borrow_what_dense_ones_borrow(name, ended):
     np.testing.assert_allclose(sparse.rows.chance(s, a, n), dense.rows.dense().ravel(), atol=1e-14)
 
 
+@pytest.mark.slow
 def test_an_expert_is_one_more_candidate_for_dense_and_sparse_counts():
     rng = np.random.default_rng(5)
     right = np.eye(6)[np.minimum(np.arange(6) + 1, 5)]
@@ -202,6 +205,7 @@ def test_a_sum_of_reciprocals_is_exact(x, c):
     assert harmonic(x, float(c)) == pytest.approx(sum(1 / (x + i) for i in range(c)), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("moves", "placed"), [(60, True), (1, False)])
 def test_a_large_data_set_with_moves_without_end_borrows_as_if_there_were_no_positions(monkeypatch, moves, placed):
     """On a line of 30 states, each of which leads to its two neighbors; 59 moves are possible."""

@@ -39,7 +39,7 @@ def extreme(learned, batch, state, outcomes, pick):
     return pick(rows or range(len(batch)), key=lambda i: values[i])
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(SEEDS, st.sampled_from(["state", "anywhere"]), st.sampled_from(WAYS))
 def test_the_advice_changes_with_so_many_rows_and_not_with_one_fewer(seed, outcomes, way):
     batch = logged(seed, episodes=6)

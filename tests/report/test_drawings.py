@@ -29,7 +29,10 @@ def many():
     rows |= {f"next_{name}": np.roll(rows[name], -1) for name in ("x", "y", "age")}
     columns = ["x", "y", "age"]
     following = [f"next_{name}" for name in columns]
-    learned = learn(certeq.read(rows, state=columns, next_state=following, bins=dict.fromkeys(columns, "labels")))
+    learned = learn(
+        certeq.read(rows, state=columns, next_state=following, bins=dict.fromkeys(columns, "labels")),
+        regularizer="evidence",
+    )
     return Findings(learned, {"few_rules": few_rules(learned.policy)})
 
 

@@ -11,6 +11,8 @@ import pytest
 from certeq.base.arrays import Booleans, Floats
 from certeq.planners.compiled.medium import evaluate_medium, plan_medium
 
+pytestmark = pytest.mark.slow  # kernels are compiled
+
 TOLERANCE = 1e-9
 
 

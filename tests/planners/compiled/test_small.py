@@ -12,6 +12,8 @@ from certeq.planners.problem import How, Problem
 from certeq.planners.progress import Watch
 from strategies import random_model, random_rows
 
+pytestmark = pytest.mark.slow  # kernels are compiled
+
 ODD_SIZES = [1, 2, 7, 8, 9, 15, 16, 17, 23, 130]
 
 

@@ -22,6 +22,8 @@ from certeq.questions.exact import value_bound
 from planned import sparse_rows
 from strategies import SEEDS, models, random_model, random_rows
 
+pytestmark = pytest.mark.slow  # kernels are compiled
+
 INEXACT = "inexact_policy_iteration"
 DISCOUNTS = st.sampled_from([0.0, 0.5, 0.9, 0.99, 0.999])
 AXES = [(1, 1), (6, 1), (1, 3), (6, 3)]

@@ -8,6 +8,8 @@ from certeq.base.threads import Crew
 from certeq.planners.sparse import kernels
 from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, PerPair, SparseModel
 
+pytestmark = pytest.mark.slow  # kernels are compiled
+
 S, A = 2 * BLOCK + 77, 3
 BLOCKS = 3
 ALL = PerPair(np.ones(1), 0, 0)
