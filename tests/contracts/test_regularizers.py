@@ -146,7 +146,7 @@ def test_sparse_counts_have_the_weights_and_expectations_of_dense_ones(name, dat
     np.testing.assert_allclose(sparse.mass() + full, dense.mass() + full, atol=1e-12)
 
 
-@each
+@each_sparse
 @few
 @given(data=st.data(), table=counts(), seed=SEEDS)
 def test_sparse_counts_lead_to_the_plan_of_dense_ones(name, data, table, seed):

@@ -8,6 +8,8 @@ from certeq.model.kernel import Mixture, Rows
 from certeq.worlds import river_swim
 from strategies import random_model, random_rows
 
+pytestmark = pytest.mark.slow  # kernels are compiled
+
 SIZES = [(1, 1), (2, 2), (7, 3), (8, 2), (9, 2), (16, 1), (31, 2), (32, 3), (33, 2), (40, 3), (64, 2)]
 each_size = pytest.mark.parametrize(("S", "A"), SIZES)
 TOLERANCE = 2e-9  # certified, relative to the largest value; small MDPs are exact
