@@ -68,7 +68,7 @@ PAGES = {
         ("examine", "Findings", "audit", "path", "frontier", "Frontier", "fragility", "compare_conventions",
          "transition_mse", "collect_next"),
         ("certeq.questions.compare.compare", "certeq.questions.comparison.Comparison",
-         "certeq.questions.posterior.posterior", "certeq.questions.posterior.Posterior",
+         "certeq.questions.posterior.posterior", "certeq.questions.credible.Posterior",
          "certeq.questions.off_policy.off_policy", "certeq.questions.off_policy.OffPolicy",
          "certeq.questions.audit.Audit", "certeq.questions.path.RegularizationPath",
          "certeq.questions.fragility.Fragility", "certeq.questions.conventions.Conventions",

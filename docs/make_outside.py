@@ -38,8 +38,8 @@ at random in states that were never seen.
 
 Not everything here is new to certeq: the share of tries below which an action is not advised was once chosen on other
 logs of FrozenLake and of the slippery cliff ([decision 15](decisions/0015-avoided-actions.md)), and earlier versions
-of the default, which did worse, had been tried on ICU-Sepsis. Nothing was changed in certeq after a look at these
-runs.
+of the default, which did worse, had been tried on ICU-Sepsis. Nothing that bears on this advice was changed
+in certeq after a look at these runs.
 """
 
 ICU = """\

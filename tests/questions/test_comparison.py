@@ -8,7 +8,7 @@ from certeq.data.batch import Batch
 from certeq.learning.equivalence import estimate
 from certeq.questions.compare import _expected_error, _split, compare
 from certeq.questions.comparison import RECORDED, Comparison, Entry
-from certeq.questions.posterior import Posterior
+from certeq.questions.credible import Posterior
 from certeq.regularizers import DEFAULT
 
 WHICH = ["evidence", "none", "discount", "uniform_prior", "learned_target"]

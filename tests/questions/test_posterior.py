@@ -17,9 +17,10 @@ from certeq.learning.equivalence import estimate
 from certeq.model.rewards import estimate as rewards_of
 from certeq.planners import compiled
 from certeq.questions import draws
+from certeq.questions.credible import Posterior
 from certeq.questions.draws import draw_models
 from certeq.questions.episodes import behavior, starts
-from certeq.questions.posterior import Posterior, posterior
+from certeq.questions.posterior import posterior
 from strategies import SEEDS, counts, random_counts
 
 GAMMA = 0.9

@@ -36,7 +36,7 @@ def asked(batch, accepted=0.05, draws=200, **rules):
 
 
 def following(limit, gain, better, thin=0.0):
-    from certeq.questions.posterior import Difference
+    from certeq.questions.credible import Difference
 
     return Following(limit, 1, Difference(gain, gain - 1, gain + 1, better), thin)
 

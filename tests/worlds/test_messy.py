@@ -174,8 +174,8 @@ def test_a_pressure_that_decides_few_deaths_is_used():
     assert "pressure" in batch.recipe.column_names
 
 
-def test_a_column_of_words_is_no_reward_whatever_it_is_called(logged):
-    done = run("learn", logged(CLINIC, cases=30), "--no-report")
+def test_a_column_of_words_is_no_reward_whatever_it_is_called(logged, tmp_path):
+    done = run("learn", logged(CLINIC, cases=30), "--no-report", "--out", tmp_path / "out")
     assert done.exit_code == 2
     said = flat(done)
     assert "The reward 'outcome' holds no number" in said

@@ -36,8 +36,9 @@ from certeq.learning.learned import Learned, asked
 from certeq.model.evidence import Evidence, chances, draw_magnitudes
 from certeq.questions.asking import RECORDED
 from certeq.questions.comparison import Comparison, Entry
+from certeq.questions.credible import Posterior
 from certeq.questions.episodes import behavior, watched
-from certeq.questions.posterior import Posterior, posterior
+from certeq.questions.posterior import posterior
 from certeq.questions.row_errors import mse_of
 from certeq.regularizers import ALIKE, DEFAULT, REGULARIZERS, needs_of, settings_of
 from certeq.regularizers.learned_target import Believed

@@ -13,7 +13,7 @@ from certeq.base.display import told
 from certeq.base.errors import unknown
 from certeq.base.texts import finite
 from certeq.questions.asking import RECORDED
-from certeq.questions.posterior import Posterior
+from certeq.questions.credible import Posterior
 from certeq.regularizers import DEFAULT
 from certeq.regularizers.learned_target import WORDS
 

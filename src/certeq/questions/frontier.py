@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers, Rng, floats, generator, middle
+from certeq.base.arrays import Floats, Integers, Rng, floats, generator
 from certeq.base.display import number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.learning.case import Case, Data
@@ -24,9 +24,10 @@ from certeq.planners.constrained import Constrained, Corner, keep
 from certeq.planners.constrained import frontier as corners_of
 from certeq.questions.asking import Asking, Question, affordable_draws
 from certeq.questions.chains import read_policy
+from certeq.questions.credible import CredibleInterval, Difference, credible, gained
 from certeq.questions.episodes import behavior, watched
 from certeq.questions.exact import evaluate
-from certeq.questions.posterior import LEVEL, CredibleInterval, Difference, drawn_values, gained
+from certeq.questions.posterior import drawn_values
 
 AGAIN = 25  # data sets drawn again, to see by how much costs are told too low
 
@@ -227,9 +228,9 @@ def _ask(asking: Asking) -> Tradeoffs:
     kept = np.array([cost + extra <= most for cost, extra, most in zip(costs, more, limits.values(), strict=True)])
     return Tradeoffs(
         found,
-        interval(value) if charged else None,
+        credible(value) if charged else None,
         gained(value - done) if charged else None,
-        tuple(interval(cost, extra) for cost, extra in zip(costs, more.tolist(), strict=True)),
+        tuple(credible(cost, higher=extra) for cost, extra in zip(costs, more.tolist(), strict=True)),
         tuple(kept.mean(axis=1).tolist()),
         float(kept.all(axis=0).mean()),
         draws,
@@ -259,12 +260,6 @@ def understated(case: Case, *, draws: int = AGAIN, rng: Rng = 0) -> Floats:
         if corner is not None:
             apart.append(np.array(whole.worth(corner.policy)[1:]) - corner.costs)
     return np.maximum(np.mean(apart, axis=0), 0.0) if apart else np.zeros(len(most))
-
-
-def interval(values: Floats, more: float = 0.0) -> CredibleInterval:
-    """Mean and middle 90 % of what was drawn; ``more`` raises the upper end."""
-    low, high = middle(values, LEVEL)
-    return CredibleInterval(float(values.mean()), float(low), float(high + more))
 
 
 ASKED = Question(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.base.arrays import Booleans, Floats, Integers, Rng, generator, middle
+from certeq.base.arrays import Booleans, Floats, Integers, Rng, generator
 from certeq.base.display import number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
@@ -23,8 +23,9 @@ from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
 from certeq.questions.again import count_again
 from certeq.questions.asking import Asking, Question, affordable_draws
+from certeq.questions.credible import CredibleInterval, Difference, credible, gained
 from certeq.questions.episodes import behavior, starts, watched
-from certeq.questions.posterior import LEVEL, CredibleInterval, Difference, drawn_values, gained
+from certeq.questions.posterior import drawn_values
 from certeq.questions.words import name as quoted
 
 DRAWS = 200  # models for each group
@@ -167,7 +168,7 @@ def groups(learned: Learned, *, draws: int = DRAWS, rng: Rng = 0, flattery: floa
     valued = [
         group
         if value is None or gain is None
-        else group._replace(value=_interval(value[0], flattery), gain=gained(gain, flattery))
+        else group._replace(value=credible(value[0], lower=flattery), gain=gained(gain, flattery))
         for group, value, gain in zip(plain, values, gains, strict=True)
     ]
     return Groups(batch.by, tuple(_compared(valued, gains)), draws)
@@ -229,16 +230,11 @@ def _values(learned: Learned, batch: Batch, group: int, draws: int, rng: Rng) ->
     return drawn_values(own, policies, starts(part), draws=draws, rng=rng, watched=over)
 
 
-def _interval(values: Floats, flattery: float = 0.0) -> CredibleInterval:
-    low, high = middle(values, LEVEL)
-    return CredibleInterval(float(values.mean()), float(low - flattery), float(high))
-
-
 def _compared(found: list[OneGroup], gains: list[Floats | None]) -> list[OneGroup]:
     """Each group beside the first one."""
     first, compared = found[0], [found[0]]
     for group, gain in zip(found[1:], gains[1:], strict=True):
-        apart = None if gain is None or gains[0] is None else _interval(gain - gains[0])
+        apart = None if gain is None or gains[0] is None else credible(gain - gains[0])
         compared.append(group._replace(apart=apart, agrees_more=_more(group.agreement, first.agreement)))
     return compared
 

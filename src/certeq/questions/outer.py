@@ -26,8 +26,9 @@ from certeq.learning.case import Case
 from certeq.planners import compiled
 from certeq.questions.asking import ADVICE, Asking, Question, affordable_draws
 from certeq.questions.chains import follow, read_policy, value_chains
+from certeq.questions.credible import LEVEL
 from certeq.questions.draws import draw_models
-from certeq.questions.posterior import LEVEL, start_of
+from certeq.questions.posterior import start_of
 from certeq.questions.words import name
 from certeq.regularizers.shrinkage import LEAST
 

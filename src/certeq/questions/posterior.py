@@ -18,15 +18,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from certeq.base import places
-from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, floats, middle, whole, within
-from certeq.base.display import notebook, number, several
-from certeq.base.errors import InputError, unknown
-from certeq.base.texts import finite
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Rng, floats, whole, within
+from certeq.base.errors import InputError
 from certeq.base.threads import default_threads
 from certeq.data.batch import Batch
 from certeq.data.look import FEW
@@ -42,137 +40,14 @@ from certeq.planners.problem import Problem
 from certeq.questions.again import draw_bagged
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, affordable_draws
 from certeq.questions.chains import as_problem, follow, read_policy, value_chains, value_decisions
+from certeq.questions.credible import Posterior
 from certeq.questions.draws import BLOCK, Draws, check_writable, draw_models
 from certeq.questions.episodes import behavior, starts
 from certeq.questions.episodes import watched as watched_for
 
-LEVEL = 0.9
 LASTING = 1000  # decisions for which a policy is followed, where there is neither discount nor horizon
 TRAVELING = 64  # blocks that are on their way to an executor at a time
 REMEDY = "Models drawn from the posterior must end as well: set a horizon"
-CLEAR = 0.8  # an action that is best in fewer than four of five draws is not clearly the best
-
-
-class CredibleInterval(NamedTuple):
-    """A posterior mean with an equal-tailed credible interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
-class Difference(NamedTuple):
-    """Value of one policy minus that of another, draw by draw."""
-
-    mean: float
-    low: float
-    high: float
-    better: float  # probability that the first is worth more; draws in which they are worth the same count half
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """Values of policies in models drawn from the posterior; the first policy is the advised one."""
-
-    names: tuple[str, ...]
-    state_values: Floats  # (P, draws, S), at the first decision
-    start: Floats  # (S,): distribution of the first state
-    claimed: Floats  # (P,): value under ``start`` in the fitted model
-    best: Floats  # (S, A); (H, S, A) with a horizon: share of draws in which each action is optimal, tied ones alike
-    advised_best: Floats  # (S,); (H, S) with a horizon: the same for what is advised, NaN where nothing is
-    thin: float = 0.0  # share of the advised decisions, as the model has them follow, for pairs with fewer than 5 rows
-    again: bool = False  # whether the data were drawn again as well; if not, intervals tend to be too narrow
-    watched: int | None = None  # values are of so many decisions, for which episodes were watched; None for all
-    flattery: float = 0.0  # how much too much advice promises that was chosen in such data, on average
-
-    @property
-    def values(self) -> Floats:
-        """Value of each policy in each draw, under the start, ``(P, draws)``."""
-        return np.asarray(self.state_values @ self.start)
-
-    @property
-    def draws(self) -> int:
-        """How many models were drawn."""
-        return int(self.state_values.shape[1])
-
-    @property
-    def optimism(self) -> Floats:
-        """Value that the fitted model claims minus the posterior mean, for each policy, ``(P,)``."""
-        return np.asarray(self.claimed - self.values.mean(axis=1))
-
-    def mean(self, name: str) -> float:
-        """Posterior mean of a policy's value."""
-        return self.interval(name).mean
-
-    def interval(self, name: str, level: float = LEVEL) -> CredibleInterval:
-        """Posterior mean and credible interval of a policy's value; flattery lowers the end of the advised one."""
-        values = self.values[self._place(name)]
-        low, high = middle(values, level)
-        return CredibleInterval(float(values.mean()), float(low - self._too_much(name)), float(high))
-
-    def states(self, name: str, level: float = LEVEL) -> Floats:
-        """Posterior mean, low and high end of a policy's value in each state, ``(3, S)``."""
-        values = self.state_values[self._place(name)]
-        return np.stack([values.mean(axis=0), *middle(values, level, axis=0)])
-
-    def difference(self, first: str, second: str, level: float = LEVEL) -> Difference:
-        """How much more the first policy is worth than the second, and with what probability it is.
-
-        What flatters the advised one is taken off the probability, and widens the interval to its side.
-        """
-        apart = self.values[self._place(first)] - self.values[self._place(second)]
-        over, under = self._too_much(first), self._too_much(second)
-        low, high = middle(apart, level)
-        return gained(apart, over - under, level)._replace(low=float(low - over), high=float(high + under))
-
-    def undecided(self, clear: float = CLEAR) -> Integers:
-        """States where the advised action is best in fewer than ``clear`` of the draws, least sure first.
-
-        For a plan with a horizon: at its first decision. The usual limit, 0.8, is the odds of four to one that people
-        tend to call likely; nothing is computed from it.
-        """
-        chance = np.atleast_2d(self.advised_best)[0]
-        order = np.argsort(chance, kind="stable")
-        return np.asarray(order[chance[order] < clear])
-
-    def _repr_html_(self) -> str:
-        found = zip(self.names, map(self.interval, self.names), self.claimed, strict=True)
-        rows = ((name, *(number(part) for part in interval), number(float(c))) for name, interval, c in found)
-        title = f"Values of {several(len(self.names), 'policy', 'policies')} in {several(self.draws, 'drawn model')}"
-        return notebook(title, ("policy", "mean", "low", "high", "claimed"), rows, len(self.names))
-
-    def to_json(self, level: float = LEVEL) -> dict[str, Any]:
-        """Write what was found as plain values."""
-        gaps = dict(zip(self.names, self.optimism.tolist(), strict=True))
-        return {
-            "draws": self.draws,
-            "data_drawn_again": self.again,
-            "thin": self.thin,
-            "level": level,
-            "policies": {
-                name: {**self.interval(name, level)._asdict(), "claimed": claimed, "optimism": gaps[name]}
-                for name, claimed in zip(self.names, self.claimed.tolist(), strict=True)
-            },
-            "differences": [
-                {"first": first, "second": second, **self.difference(first, second, level)._asdict()}
-                for i, first in enumerate(self.names)
-                for second in self.names[i + 1 :]
-            ],
-            "start": self.start.tolist(),
-            "advised": self.names[0],
-            "advised_best": finite(self.advised_best),
-            "best": self.best.tolist(),
-            "undecided": self.undecided().tolist(),
-            "states": dict(zip(("mean", "low", "high"), self.states(self.names[0], level).tolist(), strict=True)),
-        }
-
-    def _too_much(self, name: str) -> float:
-        return self.flattery if self._place(name) == 0 else 0.0
-
-    def _place(self, name: str) -> int:
-        if name not in self.names:
-            raise unknown("policy", name, self.names)
-        return self.names.index(name)
 
 
 def posterior(
@@ -295,13 +170,6 @@ def drawn_values(
     job = _Job(read, *usual)
     blocks = (drawn.block(i) for drawn, _ in draw_bagged(case, draws, rng=rng) for i in drawn.blocks)
     return np.concatenate([job.values(*block) @ start for block in blocks], axis=1)
-
-
-def gained(gain: Floats, flattery: float = 0.0, level: float = LEVEL) -> Difference:
-    """What was gained in each draw as a difference, of which flattery is taken off."""
-    low, high = middle(gain, level)
-    better = float(((gain > flattery) & (gain != 0)).mean() + 0.5 * (gain == 0).mean())
-    return Difference(float(gain.mean()), float(low - flattery), float(high), better)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from certeq.base.display import number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.learning.learned import Learned, asked
 from certeq.questions.asking import Asking, Question, affordable_draws
+from certeq.questions.credible import Difference, Posterior, gained
 from certeq.questions.episodes import behavior
-from certeq.questions.posterior import Difference, Posterior, decided_thinly, drawn_values, gained
+from certeq.questions.posterior import decided_thinly, drawn_values
 from certeq.questions.sure import THIN
 
 LIMITS = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.0)  # chances from which on an action is advised alone

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from certeq.data.reading.choosing import Chosen
+    from certeq.questions.credible import CredibleInterval, Posterior
     from certeq.questions.findings import Findings
     from certeq.questions.frontier import Frontier
     from certeq.questions.off_policy import OffPolicy
     from certeq.questions.origin import Origin
     from certeq.questions.path import RegularizationPath
-    from certeq.questions.posterior import CredibleInterval, Posterior
     from certeq.questions.risk import Risk
 
 COLUMNS = 8  # whose lines a picture of cuts has, those that matter most

@@ -22,11 +22,11 @@ from certeq.report.sheets import count_map, policy_map, weight_map
 if TYPE_CHECKING:
     from certeq.data.reading.choosing import Chosen
     from certeq.questions.comparison import Comparison
+    from certeq.questions.credible import CredibleInterval, Posterior
     from certeq.questions.frontier import Frontier
     from certeq.questions.off_policy import OffPolicy
     from certeq.questions.origin import Origin
     from certeq.questions.path import RegularizationPath
-    from certeq.questions.posterior import CredibleInterval, Posterior
     from certeq.questions.risk import Risk
 
 STATES = 12  # that a picture of reasons has

@@ -19,10 +19,10 @@ from certeq.report.curves import comparable
 if TYPE_CHECKING:
     from certeq.questions.collect import Ranking
     from certeq.questions.conventions import Conventions
+    from certeq.questions.credible import Posterior
     from certeq.questions.fragility import Fragility
     from certeq.questions.groups import Groups
     from certeq.questions.off_policy import OffPolicy
-    from certeq.questions.posterior import Posterior
     from certeq.questions.risk import Risk
 
 LONG, SHOWN = 2_000, 500  # with more states than LONG, tables show the SHOWN most visited

@@ -17,12 +17,9 @@ from certeq.base.display import number, percent, shorten
 from certeq.questions.findings import Findings
 from certeq.report.drawn import Box, Boxes, Chart, Key, Tracks
 from certeq.report.listing import BRIEF, Teller
-from certeq.report.maps import action_signs, signs_of
+from certeq.report.maps import FEW_STATES, NUMBERED, PANELS, action_signs, signs_of
 from certeq.report.sheet import Side, sheet
 
-FEW_STATES = 24  # up to here a sheet is a table of states and actions
-PANELS = 6  # up to this many actions each has a sheet; of more, what is shown is of all together
-BOXES = 600  # of a sheet on which every state has one
 ALONG = 24  # values of a column that others are added up along
 SHADES = 10
 KEYED = 8  # actions that have a color of their own
@@ -55,7 +52,7 @@ def paper(findings: Findings) -> Paper | None:
     """Lay the states out; None where there is nothing to lay them along."""
     recipe = findings.learned.policy.recipe
     full = sheet(recipe)
-    if full.across.titles and full.rows * full.columns <= BOXES:
+    if full.across.titles and full.rows * full.columns <= NUMBERED:
         place = full.row * full.columns + full.column
         return Paper(place, (full.rows, full.columns), full.down, full.across, alone=True)
     fitting = [k for k, axis in enumerate(recipe.axes) if 1 < axis.size <= ALONG]

@@ -12,7 +12,7 @@ from certeq.experiments.figures.tumor import tumor_panel
 from certeq.experiments.intervals import BEST, BETTER, BINS, CREDIBLE, FITS, INTERVALS, OUTER, run_cell
 from certeq.experiments.statistics import Interval, ratio
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, Verdict, exactly
-from certeq.questions.posterior import LEVEL
+from certeq.questions.credible import LEVEL
 
 if TYPE_CHECKING:
     import polars as pl

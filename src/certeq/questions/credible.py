@@ -1,0 +1,149 @@
+"""What was drawn from a posterior, told: means, the middle of the draws, and chances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from certeq.base.arrays import Floats, Integers, middle
+from certeq.base.display import notebook, number, several
+from certeq.base.errors import unknown
+from certeq.base.texts import finite
+
+LEVEL = 0.9
+CLEAR = 0.8  # an action that is best in fewer than four of five draws is not clearly the best
+
+
+class CredibleInterval(NamedTuple):
+    """A posterior mean with an equal-tailed credible interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """Value of one policy minus that of another, draw by draw."""
+
+    mean: float
+    low: float
+    high: float
+    better: float  # probability that the first is worth more; draws in which they are worth the same count half
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Values of policies in models drawn from the posterior; the first policy is the advised one."""
+
+    names: tuple[str, ...]
+    state_values: Floats  # (P, draws, S), at the first decision
+    start: Floats  # (S,): distribution of the first state
+    claimed: Floats  # (P,): value under ``start`` in the fitted model
+    best: Floats  # (S, A); (H, S, A) with a horizon: share of draws in which each action is optimal, tied ones alike
+    advised_best: Floats  # (S,); (H, S) with a horizon: the same for what is advised, NaN where nothing is
+    thin: float = 0.0  # share of the advised decisions, as the model has them follow, for pairs with fewer than 5 rows
+    again: bool = False  # whether the data were drawn again as well; if not, intervals tend to be too narrow
+    watched: int | None = None  # values are of so many decisions, for which episodes were watched; None for all
+    flattery: float = 0.0  # how much too much advice promises that was chosen in such data, on average
+
+    @property
+    def values(self) -> Floats:
+        """Value of each policy in each draw, under the start, ``(P, draws)``."""
+        return np.asarray(self.state_values @ self.start)
+
+    @property
+    def draws(self) -> int:
+        """How many models were drawn."""
+        return int(self.state_values.shape[1])
+
+    @property
+    def optimism(self) -> Floats:
+        """Value that the fitted model claims minus the posterior mean, for each policy, ``(P,)``."""
+        return np.asarray(self.claimed - self.values.mean(axis=1))
+
+    def mean(self, name: str) -> float:
+        """Posterior mean of a policy's value."""
+        return self.interval(name).mean
+
+    def interval(self, name: str, level: float = LEVEL) -> CredibleInterval:
+        """Posterior mean and credible interval of a policy's value; flattery lowers the end of the advised one."""
+        return credible(self.values[self._place(name)], level, lower=self._too_much(name))
+
+    def states(self, name: str, level: float = LEVEL) -> Floats:
+        """Posterior mean, low and high end of a policy's value in each state, ``(3, S)``."""
+        values = self.state_values[self._place(name)]
+        return np.stack([values.mean(axis=0), *middle(values, level, axis=0)])
+
+    def difference(self, first: str, second: str, level: float = LEVEL) -> Difference:
+        """How much more the first policy is worth than the second, and with what probability it is.
+
+        What flatters the advised one is taken off the probability, and widens the interval to its side.
+        """
+        apart = self.values[self._place(first)] - self.values[self._place(second)]
+        over, under = self._too_much(first), self._too_much(second)
+        _, low, high = credible(apart, level, lower=over, higher=under)
+        return gained(apart, over - under, level)._replace(low=low, high=high)
+
+    def undecided(self, clear: float = CLEAR) -> Integers:
+        """States where the advised action is best in fewer than ``clear`` of the draws, least sure first.
+
+        For a plan with a horizon: at its first decision. The usual limit, 0.8, is the odds of four to one that people
+        tend to call likely; nothing is computed from it.
+        """
+        chance = np.atleast_2d(self.advised_best)[0]
+        order = np.argsort(chance, kind="stable")
+        return np.asarray(order[chance[order] < clear])
+
+    def _repr_html_(self) -> str:
+        found = zip(self.names, map(self.interval, self.names), self.claimed, strict=True)
+        rows = ((name, *(number(part) for part in interval), number(float(c))) for name, interval, c in found)
+        title = f"Values of {several(len(self.names), 'policy', 'policies')} in {several(self.draws, 'drawn model')}"
+        return notebook(title, ("policy", "mean", "low", "high", "claimed"), rows, len(self.names))
+
+    def to_json(self, level: float = LEVEL) -> dict[str, Any]:
+        """Write what was found as plain values."""
+        gaps = dict(zip(self.names, self.optimism.tolist(), strict=True))
+        return {
+            "draws": self.draws,
+            "data_drawn_again": self.again,
+            "thin": self.thin,
+            "level": level,
+            "policies": {
+                name: {**self.interval(name, level)._asdict(), "claimed": claimed, "optimism": gaps[name]}
+                for name, claimed in zip(self.names, self.claimed.tolist(), strict=True)
+            },
+            "differences": [
+                {"first": first, "second": second, **self.difference(first, second, level)._asdict()}
+                for i, first in enumerate(self.names)
+                for second in self.names[i + 1 :]
+            ],
+            "start": self.start.tolist(),
+            "advised": self.names[0],
+            "advised_best": finite(self.advised_best),
+            "best": self.best.tolist(),
+            "undecided": self.undecided().tolist(),
+            "states": dict(zip(("mean", "low", "high"), self.states(self.names[0], level).tolist(), strict=True)),
+        }
+
+    def _too_much(self, name: str) -> float:
+        return self.flattery if self._place(name) == 0 else 0.0
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise unknown("policy", name, self.names)
+        return self.names.index(name)
+
+
+def credible(values: Floats, level: float = LEVEL, *, lower: float = 0.0, higher: float = 0.0) -> CredibleInterval:
+    """Mean of what was drawn, and its middle with ends that are set so much lower and higher."""
+    low, high = middle(values, level)
+    return CredibleInterval(float(values.mean()), float(low - lower), float(high + higher))
+
+
+def gained(gain: Floats, flattery: float = 0.0, level: float = LEVEL) -> Difference:
+    """What was gained in each draw as a difference, of which flattery is taken off."""
+    mean, low, high = credible(gain, level, lower=flattery)
+    better = float(((gain > flattery) & (gain != 0)).mean() + 0.5 * (gain == 0).mean())
+    return Difference(mean, low, high, better)
