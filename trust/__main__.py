@@ -242,6 +242,9 @@ def on() -> dict[str, str]:
     """What it was run with."""
     return {
         "certeq": package.__version__,
+        "commit": subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+        ).stdout.strip(),
         "python": platform.python_version(),
         "system": platform.system(),
         "processor": platform.machine(),
@@ -264,7 +267,8 @@ def page() -> str:
             tried, failed = tried + row["tried"], failed + len(row["failures"])
             lines.append(f"| {row['what']} | {row['tried']:,} | {row['found']} | {len(row['failures'])} |")
         used = kept[name]["on"]
-        where = f"certeq {used['certeq']}, Python {used['python']}, {used['system']} on {used['cores']} cores"
+        commit = f" ({used['commit']})" if used.get("commit") else ""
+        where = f"certeq {used['certeq']}{commit}, Python {used['python']}, {used['system']} on {used['cores']} cores"
         where += f", at a scale of {used['scale']}" if used.get("scale", "1") != "1" else ""
         took = kept[name]["seconds"]
         lines += ["", f"`python -m trust {name}`, {f'{took:,} s, ' if took else ''}{where}.", ""]
