@@ -34,7 +34,6 @@ from trust.rows import SCALE, Row, scaled, words
 from trust.running import certeq
 
 ROOT = Path(__file__).parents[1]
-WORLDS = 500  # that a process examines
 SAME = "in the end the same bytes; "
 KEPT = ROOT / "certeq-out" / f"trust{os.environ.get(SCALE, '')}.json"
 PAGE = ROOT / "docs" / "trust.md"
@@ -140,36 +139,15 @@ def numbers(folder: Path) -> Iterator[Row]:
     names = [*("-".join(way) for way in exact.WAYS), "value_bound"]
     tried, early = Counter[str](), Counter[str]()
     wrong: dict[str, list[str]] = {name: [] for name in names}
-    parts = np.random.SeedSequence(2).spawn(-(-scaled(45_000) // WORLDS))
+    parts = np.random.SeedSequence(2).spawn(-(-scaled(45_000) // exact.WORLDS))
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        for some, stopped, failures in pool.map(_bounds, parts):
+        for some, stopped, failures in pool.map(exact.examine_some, parts):
             tried, early = tried + some, early + stopped
             for name, told in failures:
                 wrong[name].append(told)
     for name, failed in wrong.items():
         said = f"; {early[name]:,} plans say that they stopped early or are not precise" if early[name] else ""
         yield Row(f"bounds of `{name}`", tried[name], f"all hold{said}" if not failed else "", failed)
-
-
-def _bounds(seed: np.random.SeedSequence) -> tuple[Counter[str], Counter[str], list[tuple[str, str]]]:
-    """Bounds of some worlds: how many of each kind, how many plans were stopped early, and what is wrong."""
-    rng = np.random.default_rng(seed)
-    tried, early, wrong = Counter[str](), Counter[str](), list[tuple[str, str]]()
-    for _ in range(WORLDS):
-        shape, discount = str(rng.choice(exact.SHAPES)), float(rng.choice(exact.DISCOUNTS))
-        world = exact.world(rng, shape, discount, float(rng.choice(exact.SCALES)))
-        limit_ = int(rng.choice([1, 2, 3, 10, 300]))  # stopped early or not, a plan must know how good it is
-        for way in exact.WAYS:
-            name = "-".join(way)
-            found = exact.examine(world, way, None if way[0] == "policy_iteration" else limit_)
-            if found is not None:
-                tried[name] += 2  # of the values, and of the policy
-                early[name] += found.outcome != "optimal"
-                wrong += [] if found.holds else [(name, f"{shape}, 1 - {1 - discount}: {found}")]
-        judged = exact.judge_values(world, rng)
-        tried["value_bound"] += judged is not None
-        wrong += [("value_bound", f"{shape}, 1 - {1 - discount}: {judged}")] if judged else []
-    return tried, early, wrong
 
 
 def same(folder: Path) -> Iterator[Row]:

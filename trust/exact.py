@@ -6,6 +6,7 @@ without rounding; nothing of certeq takes part in that.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +19,7 @@ from certeq import InputError, Rows, SparseRows, evaluate, solve
 from certeq.planners import PLANNERS
 from certeq.questions.exact import value_bound
 
+WORLDS = 500  # that a process examines at a time
 WAYS = [(planner.method, "numpy", "dense") for planner in PLANNERS if planner.engine == "numpy"]
 WAYS += [("policy_iteration", "numba", "dense"), ("value_iteration", "numpy", "sparse")]
 WAYS += [("modified_policy_iteration", "numpy", "sparse"), ("inexact_policy_iteration", "numba", "sparse")]
@@ -180,3 +182,24 @@ def judge_values(found: World, rng: np.random.Generator) -> str | None:
         return None
     error = apart(values, found.worth(policy))
     return "" if np.isfinite(bound) and error <= Fraction(bound) else f"off by {float(error):.3g}, bound {bound:.3g}"
+
+
+def examine_some(seed: np.random.SeedSequence) -> tuple[Counter[str], Counter[str], list[tuple[str, str]]]:
+    """Bounds of some worlds: how many of each kind, how many plans were stopped early, and what is wrong."""
+    rng = np.random.default_rng(seed)
+    tried, early, wrong = Counter[str](), Counter[str](), list[tuple[str, str]]()
+    for _ in range(WORLDS):
+        shape, discount = str(rng.choice(SHAPES)), float(rng.choice(DISCOUNTS))
+        drawn = world(rng, shape, discount, float(rng.choice(SCALES)))
+        most = int(rng.choice([1, 2, 3, 10, 300]))  # stopped early or not, a plan must know how good it is
+        for way in WAYS:
+            name = "-".join(way)
+            found = examine(drawn, way, None if way[0] == "policy_iteration" else most)
+            if found is not None:
+                tried[name] += 2  # of the values, and of the policy
+                early[name] += found.outcome != "optimal"
+                wrong += [] if found.holds else [(name, f"{shape}, 1 - {1 - discount}: {found}")]
+        judged = judge_values(drawn, rng)
+        tried["value_bound"] += judged is not None
+        wrong += [("value_bound", f"{shape}, 1 - {1 - discount}: {judged}")] if judged else []
+    return tried, early, wrong
