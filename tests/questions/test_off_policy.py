@@ -532,3 +532,58 @@ def test_what_cannot_be_is_refused(change, says):
     given = {"batch": as_batch(GOOD), "policy": [0, 1, 0], "discount": 0.9, "bootstrap": 2} | change
     with pytest.raises(InputError, match=says):
         off_policy(**given)
+
+
+@pytest.mark.parametrize("horizon", [None, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_time_in_pairs_is_what_walking_through_the_rows_gives(seed, horizon):
+    """The twin walks step by step: rows of a pair alike, an untried one as its state's rows, a new state as all."""
+    trajectories, gamma = random_trajectories(seed, S=4, E=3), 0.8
+    policy = np.random.default_rng(seed).dirichlet(np.ones(2), size=4)
+    log = read_log(as_batch(trajectories, S=4), policy, gamma, horizon=horizon)
+    rows = [(s, a, n, over) for s, a, n, over in zip(log.state, log.action, log.next_state, log.ended, strict=True)]
+    now = {}  # chance of being in a state; None stands for one without rows
+    for i in log.first:
+        now[log.state[i]] = now.get(log.state[i], 0) + 1 / len(log.first)
+    time, unseen, total = np.zeros((4, 2)), 0.0, 0.0
+    for t in range(horizon or 200):
+        following = {}
+        for state, chance in now.items():
+            here = [row for row in rows if row[0] == state] or rows
+            total += gamma**t * chance
+            unseen += gamma**t * chance if state is None else 0.0
+            for each in here:  # a state without rows is any row's state
+                s = each[0]
+                own = [row for row in rows if row[0] == s]
+                for a in range(2):
+                    part = chance / len(here) * policy[s, a]
+                    time[s, a] += gamma**t * part if state is not None else 0.0
+                    like = [row for row in own if row[1] == a] or own
+                    for _, _, after, over in like:
+                        place = after if any(row[0] == after for row in rows) else None
+                        if not over:
+                            following[place] = following.get(place, 0.0) + part / len(like)
+        now = following
+    often, elsewhere = fitted.occupied(log)
+    np.testing.assert_allclose(often, time / total, atol=1e-9)
+    assert elsewhere == pytest.approx(unseen / total, abs=1e-9)
+
+
+def test_what_few_tried_is_weighed_by_where_the_policy_goes():
+    """State 1 is seldom seen, and all that the policy does is to go and stay there, on three rows."""
+    rare = [([(0, 1, 0.0)] + [(1, 0, 1.0)] * 3, -1)]
+    often = [([(0, 0, 0.0)] * 10, -1)] * 40 + [([(0, 1, 0.0)], -1)] * 5
+    found = off_policy(as_batch(rare + often, S=2), [1, 0], 0.99, horizon=10, bootstrap=20)
+    assert found.thin == pytest.approx(_time_in_state_1(10))
+    assert found.thin > 0.05
+    assert not found["fqe"].trusted
+
+
+def _time_in_state_1(horizon):
+    """From state 0 one row of six leads to state 1, from there two of three back to it; the others end."""
+    first, second = 1.0, 0.0
+    total = there = 0.0
+    for t in range(horizon):
+        total, there = total + 0.99**t * (first + second), there + 0.99**t * second
+        first, second = 0.0, first / 6 + second * 2 / 3
+    return there / total

@@ -14,6 +14,8 @@ from certeq.planners.backup import check_policy, value_policy
 from certeq.planners.problem import Problem
 from certeq.questions.exact import check_stochastic
 
+LASTING = 1000  # decisions for which a policy is followed, where there is neither discount nor horizon
+
 
 def read_policy(name: str, policy: Any, S: int, A: int, horizon: int | None = None) -> Floats:
     """Read a policy as probabilities ``(1 or H, S, A)``; -1 is any action at random."""

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import spsolve
 
 from certeq.base.arrays import Floats, Integers
 from certeq.model.kernel import MASS_TOLERANCE, SparseRows
 from certeq.planners import compiled
 from certeq.planners.backup import value_policy
-from certeq.questions.chains import value_chains
+from certeq.questions.chains import LASTING, value_chains
 from certeq.questions.log import Log
 
 DENSE = 500  # states up to which chains are written out
@@ -55,6 +56,24 @@ def given(log: Log, action_values: Floats) -> Critic:
     over = log.ended if log.horizon is None else log.ended | (log.step == log.horizon - 1)
     pair = action_values[np.minimum(log.step, len(action_values) - 1), log.state, log.action]
     return Critic(v[0], pair, np.where(over, 0.0, after))
+
+
+def occupied(log: Log) -> tuple[Floats, float]:
+    """How much of the time that counts the policy spends in each pair, ``(S, A)``, and in states without rows."""
+    made = _make(log, np.ones(len(log.state), dtype=np.int64))
+    S = len(made.mean)
+    here = np.bincount(made.node[log.state[log.first]], minlength=S + 1) / len(log.first)
+    time = np.zeros((len(log.policy), S + 1))
+    if log.horizon is None:
+        fading = sp.eye_array(S + 1) - min(log.discount, 1 - 1 / LASTING) * _chain(log, made).T
+        time[0] = spsolve(fading.tocsc(), here)
+    else:
+        chains = [_chain(log, made, t).T for t in range(len(log.policy))]
+        for t in range(log.horizon):
+            time[t % len(time)] += log.discount**t * here
+            here = chains[t % len(time)] @ here
+    pairs = (time[:, :S, None] * log.policy).sum(axis=0)
+    return pairs / time.sum(), float(time[:, S].sum() / time.sum())
 
 
 def _make(log: Log, often: Integers) -> Fitted:
@@ -119,10 +138,10 @@ def _solve_sparse(log: Log, made: Fitted, gain: Floats) -> Floats:
     return value_policy(SparseRows(chain, size, 1), gain[:, None], np.asarray(log.discount), only)
 
 
-def _chain(log: Log, made: Fitted) -> Any:
-    """What follows each node under the policy, a CSR matrix ``(S + 1, S + 1)``; the last is the mean of all rows."""
+def _chain(log: Log, made: Fitted, step: int = 0) -> Any:
+    """What follows each node under a step's policy, a CSR matrix ``(S + 1, S + 1)``; the last is all rows' mean."""
     S, goes_on = len(made.mean), ~log.ended
-    part, places = made.part[0][goes_on], (log.state[goes_on], made.reach[goes_on])
+    part, places = made.part[step][goes_on], (log.state[goes_on], made.reach[goes_on])
     states = sp.csr_array(sp.coo_array((part, places), shape=(S, S + 1)))
     return sp.vstack([states, sp.csr_array(made.mean[None]) @ states], format="csr")
 

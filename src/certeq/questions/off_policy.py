@@ -27,13 +27,14 @@ from certeq.data.look import FEW as ROWS
 from certeq.questions.asking import ADVICE, Asking, Question
 from certeq.questions.episodes import watched
 from certeq.questions.estimators import METHODS, effective_size, estimates
+from certeq.questions.fitted import occupied
 from certeq.questions.log import Log, read_log
 
 AGAIN = 200  # times that the episodes are drawn again for the intervals of a report
 FEW = 10.0  # episodes in effect, below which no estimate that weighs episodes is to be trusted
 UNWATCHED = 0.01  # share of the time after watching stopped, above which importance sampling is of something else
 UNTRIED = 0.05  # share of the policy's decisions that nobody took, above which no estimate can tell
-THIN = 0.25  # share of them that were taken fewer than 5 times in their state, above which none is trusted
+THIN = 0.05  # share of them that were taken fewer than 5 times in their state, above which none is trusted
 WEIGHED = ("pdis", "wpdis", "wis", "dr", "wdr")
 WATCHED = ("pdis", "wpdis", "wis")  # these know nothing beyond the end of watching
 
@@ -69,7 +70,7 @@ class OffPolicy:
     episodes: int
     effective_size: float
     unwatched: float  # share of the time that counts which lies after watching stopped
-    untried: float  # share of decisions, in states as often as the rows are, for actions never taken there
+    untried: float  # share of decisions, as often as the rows lead to them, for actions never taken there
     thin: float  # the same for actions taken fewer than 5 times there, never included
     behavior: str  # "given" or "estimated"
     level: float
@@ -159,7 +160,7 @@ def off_policy(
     E = len(log.length)
     found = estimates(log, np.ones((1, E), dtype=np.int64))
     again = estimates(log, generator(rng).multinomial(E, np.full(E, 1 / E), size=whole("bootstrap", bootstrap, 1)))
-    facts = _Facts(E, effective_size(log), log.unwatched, _seldom(log, 1), _seldom(log, ROWS))
+    facts = _Facts(E, effective_size(log), log.unwatched, *_seldom(log, 1, ROWS))
     return OffPolicy(
         tuple(_estimate(name, float(found[name][0]), again[name], level, facts) for name in METHODS),
         *facts,
@@ -212,11 +213,14 @@ def _undefined(name: str) -> str:
     return "no episode goes on as the policy would to the end"
 
 
-def _seldom(log: Log, times: int) -> float:
-    """How much of the policy, in states as often as the rows are, is for actions taken fewer times than this there."""
-    _, S, A = log.policy.shape
-    seldom = np.bincount(log.pair, minlength=S * A).reshape(S, A) < times
-    return float((log.policy[log.at, log.state] * seldom[log.state]).sum(axis=-1).mean())
+def _seldom(log: Log, *times: int) -> list[float]:
+    """How much of the policy is for actions that were taken fewer times than this in their state.
+
+    Decisions count as often as the rows themselves lead to them under the policy, which need not be where the rows are.
+    """
+    often, unseen = occupied(log)
+    visits = np.bincount(log.pair, minlength=often.size).reshape(often.shape)
+    return [float(often[visits < least].sum()) + unseen for least in times]
 
 
 def _model(value: float | Sequence[float]) -> tuple[float, float, float]:

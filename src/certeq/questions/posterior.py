@@ -39,13 +39,12 @@ from certeq.planners.episodic import check_ends
 from certeq.planners.problem import Problem
 from certeq.questions.again import draw_bagged
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, affordable_draws
-from certeq.questions.chains import as_problem, follow, read_policy, value_chains, value_decisions
+from certeq.questions.chains import LASTING, as_problem, follow, read_policy, value_chains, value_decisions
 from certeq.questions.credible import Posterior
 from certeq.questions.draws import BLOCK, Draws, check_writable, draw_models
 from certeq.questions.episodes import behavior, starts
 from certeq.questions.episodes import watched as watched_for
 
-LASTING = 1000  # decisions for which a policy is followed, where there is neither discount nor horizon
 TRAVELING = 64  # blocks that are on their way to an executor at a time
 REMEDY = "Models drawn from the posterior must end as well: set a horizon"
 
