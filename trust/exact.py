@@ -6,6 +6,7 @@ without rounding; nothing of certeq takes part in that.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
@@ -184,6 +185,14 @@ def judge_values(found: World, rng: np.random.Generator) -> str | None:
     return "" if np.isfinite(bound) and error <= Fraction(bound) else f"off by {float(error):.3g}, bound {bound:.3g}"
 
 
+def quietly(world: World, way: tuple[str, str, str], most: int | None) -> tuple[Finding | None, str]:
+    """What examining finds, and what a library said that people would see."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = examine(world, way, most)
+    return found, "; ".join(str(each.message) for each in said)
+
+
 def examine_some(seed: np.random.SeedSequence) -> tuple[Counter[str], Counter[str], list[tuple[str, str]]]:
     """Bounds of some worlds: how many of each kind, how many plans were stopped early, and what is wrong."""
     rng = np.random.default_rng(seed)
@@ -194,7 +203,8 @@ def examine_some(seed: np.random.SeedSequence) -> tuple[Counter[str], Counter[st
         most = int(rng.choice([1, 2, 3, 10, 300]))  # stopped early or not, a plan must know how good it is
         for way in WAYS:
             name = "-".join(way)
-            found = examine(drawn, way, None if way[0] == "policy_iteration" else most)
+            found, said = quietly(drawn, way, None if way[0] == "policy_iteration" else most)
+            wrong += [(name, f"{shape}, 1 - {1 - discount}: warned: {said}")] if said else []
             if found is not None:
                 tried[name] += 2  # of the values, and of the policy
                 early[name] += found.outcome != "optimal"

@@ -51,7 +51,7 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
     values, earned = np.zeros(problem.n_states), max(float(problem.reward.max()), -float(problem.reward.min()))
     least, last, strikes, forcing, keep, near = np.inf, np.inf, 0, FORCING, 0.0, 0.0
     converged = False
-    with watch, Crew(threads) as crew:
+    with watch, Crew(threads) as crew, np.errstate(over="ignore", invalid="ignore"):  # beyond all numbers: refused
         passes = Passes(problem, crew, follow)
         gap = passes.gap
         for iteration in range(1, limit + 1):
@@ -63,7 +63,7 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
             strikes = 0 if size < PROGRESS * least else strikes + 1
             least, last = min(size, least), size
             converged = size <= goal
-            if converged or (strikes > 1 and size <= FLOOR * ground) or iteration == limit:
+            if converged or not size < np.inf or (strikes > 1 and size <= FLOOR * ground) or iteration == limit:
                 break
             if strikes >= STRIKES:
                 passes.distrust()
