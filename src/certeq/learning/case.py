@@ -305,7 +305,7 @@ class Case:
 
     @classmethod
     def together(cls, cases: Sequence[Case]) -> Case:
-        """Cases that differ in counts and rewards alone, as one with a leading axis, where their counts are dense."""
+        """Cases that differ in counts and rewards alone, with the models they have; their counts are dense."""
         first, each = cases[0], [case.data.counts for case in cases]
         if len(cases) == 1:
             return first
@@ -313,7 +313,9 @@ class Case:
         rows = np.stack([counts.transitions for counts in each])
         sums = [case.data.reward for case in cases if isinstance(case.data.reward, Sums)]
         counts = Counts(rows, np.stack(ends) if ends else None, positions=each[0].positions)
-        return first.given(counts, Sums.stack(sums) if sums else first.data.reward)
+        found = first.given(counts, Sums.stack(sums) if sums else first.data.reward)
+        vars(found)["model"] = Model.stack([case.model for case in cases], counts)
+        return found
 
     def supposing(self, counts: Counts, reward: Floats | Sums | None) -> Case:
         """The same rules with made-up rows added, which do not change what counts as avoided."""

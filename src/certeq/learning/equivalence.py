@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +37,20 @@ class Model:
     allowed: Booleans  # (..., S, A): which actions the plan may choose
     stranded: Booleans  # (..., S): states where none may be advised
     held: Booleans  # (..., S, A): pairs whose row is a convention's, whatever the regularizer says
+
+    @classmethod
+    def stack(cls, models: Sequence[Model], counts: Counts) -> Model:
+        """Models of several data sets, whose counts are stacked so, as one; its rows are written out."""
+
+        def rows(kernels: Iterable[Kernel]) -> Rows:
+            return Rows.trusted(np.stack([kernel.dense() for kernel in kernels]))
+
+        pulls = [model.shrinkage for model in models]
+        weight, target = np.stack([pull.weight for pull in pulls]), rows(pull.target for pull in pulls)
+        shrinkage = replace(pulls[0], weight=weight, target=target, details=None, beliefs=())
+        data, plan = rows(model.data for model in models), rows(model.transition for model in models)
+        told = (np.stack([getattr(model, name) for model in models]) for name in ("allowed", "stranded", "held"))
+        return cls(counts, shrinkage, data, plan, *told)
 
     def reward(self, table: Floats) -> Floats:
         """Rewards ``(..., S, A)`` as the plan sees them.

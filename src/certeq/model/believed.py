@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,17 +105,30 @@ def _moves(positions: Positions | None, table: NonZeros, grid: Lattice) -> Moves
         nowhere = np.zeros((S, 1), dtype=np.int32)
         return Moves(np.zeros(len(table.count), dtype=np.int32), nobody, nobody, nowhere, nowhere[:1])
     if max(CHUNK, len(table.count)) >= S * N:
-        state, outcome = np.indices((S, N), sparse=True)
-        _, at, index = np.unique(move_keys(positions, state, outcome), return_index=True, return_inverse=True)
-        number = index.reshape(S, N).astype(np.int32)[places(table)[1], table.outcome]
-        source, outcome = np.divmod(at, N)
-    else:
-        number, source, outcome = _moves_seen(positions, table)
+        index, *rest = _every_move(positions, N)
+        return Moves(index[places(table)[1], table.outcome], *rest)
+    number, source, outcome = _moves_seen(positions, table)
+    return Moves(number, source, outcome, *_followed(positions, grid, source, outcome))
+
+
+@lru_cache(maxsize=2)  # data sets drawn again have the positions of the first
+def _every_move(positions: Positions, N: int) -> tuple[Any, ...]:
+    """Number all moves that there could be, ``(S, N)``; an example of each, and where each leads."""
+    state, outcome = np.indices((positions.n_states, N), sparse=True)
+    _, at, index = np.unique(move_keys(positions, state, outcome), return_index=True, return_inverse=True)
+    example = np.divmod(at, N)
+    followed = _followed(positions, lattice(positions, positions.n_states), *example)
+    return index.reshape(positions.n_states, N).astype(np.int32), *example, *followed
+
+
+def _followed(positions: Positions, grid: Lattice, source: Integers, outcome: Integers) -> tuple[Any, Any]:
+    """Where each move leads from each state, unless that is too large a table, and by how much it shifts."""
+    S = positions.n_states
     lands = np.empty((S, len(source) if S * len(source) <= MOST_LANDINGS else 0), dtype=np.int32)
     if lands.shape[1]:
         for s in range(S):
             look_ahead(grid, s, source, outcome, lands[s])
-    return Moves(number, source, outcome, lands, walls.shifts(positions, source, outcome))
+    return lands, walls.shifts(positions, source, outcome)
 
 
 def _moves_seen(positions: Positions, table: NonZeros) -> tuple[Any, Integers, Integers]:

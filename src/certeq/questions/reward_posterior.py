@@ -113,11 +113,12 @@ def reward_posterior(rewards: Rewards, batch: Batch | None, rows: Booleans | Non
     within = rewards.within if freedom else between
     unit = np.sqrt(between + rewards.within)
     unit = unit if unit > NOTHING else 1e-9 * max(1.0, abs(mean))  # where all rewards are one, next to nothing
-    omega, tau = (axis.ravel() for axis in np.meshgrid(unit * GRID, unit * GRID, indexing="ij"))
-    spreads = np.stack([omega**2, tau**2], axis=1)
+    omega, tau = np.meshgrid(unit * GRID, unit * GRID, indexing="ij", sparse=True)
     noisier = _noisier(own, seen, within, batch, rows)
-    found = steps(own, seen, np.full(len(omega), within), *spreads.T, noisier=noisier).likelihood + np.log(omega * tau)
-    chance = np.exp(found - found.max())
+    likelihood = steps(own, seen, np.full((1, 1), within), omega**2, tau**2, noisier=noisier).likelihood
+    found = likelihood + np.log(omega * tau)
+    chance = np.exp(found - found.max()).ravel()
+    spreads = np.stack(np.broadcast_arrays(omega**2, tau**2), axis=-1).reshape(-1, 2)
     return RewardPosterior(own, seen, within, freedom, spreads, chance / chance.sum(), noisier=noisier)
 
 
@@ -170,34 +171,32 @@ def outcome_posteriors(went_on: Rewards, ended: Rewards, batch: Batch | None = N
 def steps(
     own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floats, *, noisier: Floats | float = 1.0
 ) -> Conditionals:
-    """Take the law apart, for k values ``(k,)`` of the variances σ², ω² and τ²."""
+    """Take the law apart, for k values of the variances σ², ω² and τ², or for leading axes that broadcast."""
     seen, c = visits > 0, np.maximum(visits, 1)
-    error = noise[:, None, None] * (noisier / c)
-    pair = tau[:, None, None] + error  # variance of a pair's own mean around m + b
+    error = noise[..., None, None] * (noisier / c)
+    pair = tau[..., None, None] + error  # variance of a pair's own mean around m + b
     weight = np.where(seen, 1 / pair, 0.0)
     total = weight.sum(axis=-1)
     tried = total > 0
     safe = np.where(tried, total, 1.0)
     state = (weight * own).sum(axis=-1) / safe
-    apart = omega[:, None] + 1 / safe  # variance of a state's mean around m
+    apart = omega[..., None] + 1 / safe  # variance of a state's mean around m
     pull = np.where(tried, 1 / apart, 0.0)
     whole = (pull * state).sum(axis=-1) / pull.sum(axis=-1)
-    state_kept = np.where(tried, omega[:, None] / apart, 0.0)
-    pair_kept = np.where(seen, tau[:, None, None] / pair, 0.0)
-    squares = (weight * (own - state[..., None]) ** 2).sum(axis=(-2, -1)) + (pull * (state - whole[:, None]) ** 2).sum(
-        -1
-    )
-    logs = np.where(seen, np.log(pair), 0.0).sum(axis=(-2, -1)) + np.where(tried, np.log(safe * apart), 0.0).sum(
-        axis=-1
-    )
+    state_kept = np.where(tried, omega[..., None] / apart, 0.0)
+    pair_kept = np.where(seen, tau[..., None, None] / pair, 0.0)
+    squares = (weight * (own - state[..., None]) ** 2).sum(axis=(-2, -1))
+    squares = squares + (pull * (state - whole[..., None]) ** 2).sum(axis=-1)
+    logs = np.where(seen, np.log(pair), 0.0).sum(axis=(-2, -1))
+    logs = logs + np.where(tried, np.log(safe * apart), 0.0).sum(axis=-1)
     return Conditionals(
         whole=whole,
         whole_variance=1 / pull.sum(axis=-1),
         state=state,
         state_kept=state_kept,
-        state_variance=np.where(tried, state_kept / safe, omega[:, None]),
+        state_variance=np.where(tried, state_kept / safe, omega[..., None]),
         pair_kept=pair_kept,
-        pair_variance=np.where(seen, pair_kept * error, tau[:, None, None]),
+        pair_variance=np.where(seen, pair_kept * error, tau[..., None, None]),
         likelihood=-0.5 * (squares + logs + np.log(pull.sum(axis=-1))),
     )
 
