@@ -28,14 +28,14 @@ def files(folder: Path) -> Iterator[Row]:
 
 def at_the_ends(folder: Path) -> Iterator[Row]:
     """Numbers at the ends of what numbers can be: results are finite, in files and in words, or there are none."""
-    found, failures = formats.campaign("extremes", 0, scaled(1_000))
+    found, failures = formats.campaign("extremes", 0, scaled(400))
     what = "rewards, states and discounts of any size, by `learn`, `audit` and `compare`"
     yield Row(what, sum(found.values()), words(found), failures)
 
 
 def small_files(folder: Path) -> Iterator[Row]:
     """Small files with large contents: time, memory and disk are linear in the cells and in the different labels."""
-    found, failures = costs.campaign(folder, np.random.default_rng(13), scaled(200))
+    found, failures = costs.campaign(folder, np.random.default_rng(13), scaled(80))
     yield Row("tables with long labels, many, or both", sum(found.values()), words(found), failures)
 
 
