@@ -72,6 +72,7 @@ def parquet(rng: np.random.Generator, table: pa.Table) -> bytes:
         "row_group_size": int(rng.choice([1, 5, 1000])),
     }
     try:
+        table.validate(full=True)  # the library writes from wherever an index points, and may crash
         pq.write_table(table, file, **how)
     except (pa.ArrowException, ValueError, TypeError):
         return arrow(rng, table)
@@ -96,6 +97,7 @@ def text(rng: np.random.Generator, table: pa.Table, suffix: str) -> bytes:
     columns = []
     for name in names:
         try:
+            table[name].validate(full=True)  # as above
             values = table[name].to_pylist()
         except Exception:  # the file could not have been written by this library
             values = [str(rng.choice(TEXTS)) for _ in range(n)]

@@ -204,6 +204,15 @@ def test_times_that_are_no_times_are_refused():
     assert len(read(rows, time=False)) == 3
 
 
+@pytest.mark.parametrize(
+    "times", [[0, 1, 2, 0.5, np.inf], [-np.inf, 1, 2, 0, 1], ["0", "1", "inf", "0", "1"], [0, 1, 2, 1e300, 2e300]]
+)
+@pytest.mark.filterwarnings("error")
+def test_times_beyond_all_others_are_refused(times):
+    with pytest.raises(InputError, match=r"Row \d .*'time' is .*, which is no time"):
+        read(table(LONG) | {"time": times})
+
+
 @pytest.mark.parametrize("role", ["episode", "time"])
 def test_a_row_that_belongs_nowhere_is_refused(role):
     rows = table(LONG)

@@ -22,6 +22,7 @@ NO_ACTION = "row without an action"
 BEFORE_GAP = "row before a gap in time"
 DAY = 86_400_000_000  # microseconds
 RARE = 0.2  # of the steps: as long as no more of them are gaps, little is lost by cutting there
+LATEST = 2.0**62  # of times as numbers, so that they can be subtracted
 
 
 @dataclass(frozen=True)
@@ -227,20 +228,24 @@ def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Whereabouts) -> Boo
 def _clock(column: Column, name: str, rows: Integers) -> Any:
     """Times as numbers that can be subtracted; dates on the same day of each month count in months."""
     _no_blanks(column, name, "time", rows)
-    if column.kind in ("integer", "boolean", "float"):
-        return column.values if column.kind == "float" else column.values.astype(np.int64)
     if column.kind == "date":
         return _calendar(column.values)
-    numbers, dates = column.numbers(), text_dates(column.labels)[column.values]
+    numbers = column.numbers()
     if not np.isnan(numbers).any():
-        return numbers
-    if np.isnat(dates).any():
-        (row,) = first(np.isnat(dates))
+        _all_times(np.abs(numbers) < LATEST, column, name, rows)
+        return column.values.astype(np.int64) if column.kind in ("integer", "boolean") else numbers
+    dates = text_dates(column.labels)[column.values]
+    _all_times(~np.isnat(dates), column, name, rows)
+    return _calendar(dates)
+
+
+def _all_times(sound: Booleans, column: Column, name: str, rows: Integers) -> None:
+    if not sound.all():
+        (row,) = first(~sound)
         raise InputError(
             f"{place(row, rows)}: {name!r} is {column.show(row)}, which is no time. Write times as numbers or as dates "
             "like 2024-03-31, or say time=False (--time none) to take the rows in the order in which they stand."
         )
-    return _calendar(dates)
 
 
 def _moments(column: Column) -> Floats:
