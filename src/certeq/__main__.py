@@ -4,23 +4,30 @@ import os
 import signal
 import sys
 import threading
+from typing import Any
 
-from certeq.base.manners import interrupts, open_streams, streams
+from certeq.base.manners import interrupts, open_streams, ours, streams
 
 
 def main() -> None:
     """Run the command line; whoever stops it while it is still loading, or leaving, meets no traceback either."""
     open_streams()
-    code = 0
+    code = 130  # until there is another: whoever stops it before has stopped it
+
+    def leave(*_: Any) -> None:
+        os._exit(code)
+
+    if threading.current_thread() is threading.main_thread() and ours(signal.getsignal(signal.SIGINT)):
+        leave.certeq = True  # type: ignore[attr-defined]
+        signal.signal(signal.SIGINT, leave)  # what is in force before the work begins, and once it is done
     with interrupts(work=False), streams():
         from certeq.cli import main as run
 
         try:
             run()
+            code = 0
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, lambda *_: os._exit(code))  # all is done but the leaving
     sys.exit(code)
 
 

@@ -43,7 +43,7 @@ def interrupts(*, work: bool) -> Iterator[None]:
     Also where the main thread is deep in compiled code, or waits for a cluster that does not answer, a second thread
     hears the next one. Somebody who has decided otherwise about Ctrl-C is left in peace.
     """
-    if threading.current_thread() is not threading.main_thread() or not _usual(signal.getsignal(signal.SIGINT)):
+    if threading.current_thread() is not threading.main_thread() or not ours(signal.getsignal(signal.SIGINT)):
         yield
         return
     came = 0 if work else 1
@@ -70,7 +70,8 @@ def _say_nothing(*_: Any) -> None:
     pass
 
 
-def _usual(handler: Any) -> bool:
+def ours(handler: Any) -> bool:
+    """Whether what Ctrl-C does is up to us: nobody has decided otherwise."""
     return handler is signal.default_int_handler or hasattr(handler, "certeq")
 
 
