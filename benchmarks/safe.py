@@ -37,28 +37,21 @@ def plans(data: Data, discount: float) -> dict[str, np.ndarray]:
 
 def main(seed: int, data_sets: int) -> None:
     """Print the table."""
-    print("world deviations episodes: method, mean, worst 5 %, share worse than the behavior")
-    for each in settings():
-        world, S, A = each.world, each.world.n_states, each.world.n_actions
-        truth = world.transition, world.reward, world.discount
-        best = certeq.solve(*truth)
-        behavior = np.full((S, A), each.deviations / A)
-        behavior[np.arange(S), best.policy] += 1 - each.deviations
+    print("world: method, mean, worst 5 %, share worse than the behavior")
+    for number, (where, world, behavior, log) in enumerate(settings()):
+        truth, S = (world.transition, world.reward, world.discount), world.n_states
         start = np.full(S, 1 / S) if world.start is None else world.start
-        low, high = float(start @ certeq.evaluate(*truth, behavior)), float(start @ best.values)
-        rng = np.random.default_rng([seed, len(each.name), each.episodes, int(each.deviations * 10)])
+        low, high = (float(start @ each) for each in (certeq.evaluate(*truth, behavior), certeq.solve(*truth).values))
         found: dict[str, list[float]] = {}
         for d in range(data_sets):
-            rows = certeq.sampling.trajectories(
-                world, episodes=each.episodes, length=each.length, behavior=behavior, rng=rng
-            )
+            rows = log(np.random.default_rng([seed, number, d]))
             data = Data.of(rows)
             if d == 0:
                 check(known(rows, float(world.discount)))
             for name, policy in plans(data, float(world.discount)).items():
                 worth = float(start @ certeq.evaluate(*truth, policy))
                 found.setdefault(name, []).append((worth - low) / (high - low))
-        print(f"\n{each.name}, {each.deviations:.0%} deviations, {each.episodes} episodes")
+        print(f"\n{where}")
         for name, gains in found.items():
             way = np.sort(gains)
             worst = way[: max(1, int(WORST * len(way)))].mean()

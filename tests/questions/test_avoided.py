@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from certeq import Batch, InputError, learn
 from certeq.data.counts import Counts
-from certeq.model.unvisited import CONVENTIONS, fill, usual
+from certeq.model.unvisited import CONVENTIONS, fill
 from certeq.questions.avoided import avoided
 from strategies import SEEDS, as_sparse
 
@@ -25,12 +25,6 @@ def test_an_action_that_was_hardly_tried_is_advised_only_by_the_plain_plan():
     assert learn(ward()).policy.actions[0] == 0
     assert learn(ward(), min_share=0).policy.actions[0] == 1
     assert learn(ward(), min_share=1 / 20).policy.actions[0] == 1  # a share that is just reached
-
-
-def test_what_has_fifty_rows_of_its_own_is_not_avoided():
-    visits = np.array([[1000, 49, 50, 0], [10, 1, 2, 0]])
-    assert usual(visits, 0.2).tolist() == [[True, False, True, False], [True, False, True, False]]
-    assert usual(visits, 0.0).all()
 
 
 def test_where_the_advice_keeps_to_what_was_done_is_told_with_the_support():

@@ -22,10 +22,10 @@ from certeq.data.recipes import Recipe
 from certeq.data.sums import Sums, add_up, check_size
 from certeq.learning.elapsed import UNALIKE, fading
 from certeq.learning.equivalence import Model, estimate, solve_model
+from certeq.learning.proven import prove, scatter
 from certeq.learning.rules import Rules
 from certeq.model.rewards import Rewards, arrival_means, means, outcome_means
 from certeq.model.rewards import estimate as rewards_of
-from certeq.model.unvisited import usual
 from certeq.planners import FinitePlan, Plan
 
 
@@ -160,7 +160,7 @@ class Case:
 
     data: Data
     rules: Rules = field(default_factory=Rules)
-    usual: Booleans | None = None  # (S, A): what people did often enough, where made-up rows have no say in that
+    usual: Booleans | None = None  # (S, A): what may be advised, where made-up rows have no say in that
 
     @cached_property
     def by_pair(self) -> Floats:
@@ -203,9 +203,19 @@ class Case:
 
     @cached_property
     def model(self) -> Model:
-        """The estimated and regularized transitions."""
+        """The estimated and regularized transitions, with the actions that may be advised."""
+        rules, fitted, earned = self.rules, self._fitted, self.data.reward
+        if self.usual is not None:
+            return replace(fitted, allowed=fitted.allowed & self.usual)
+        if not rules.min_share or earned is None or rules.average or self.fade is not None:
+            return fitted
+        paid, noise = self.by_outcome or (self.table, self.table), scatter(earned) if isinstance(earned, Sums) else 0.0
+        return prove(fitted, self.table, paid, noise, rules.discount, rules.horizon)
+
+    @cached_property
+    def _fitted(self) -> Model:
         rules = self.rules
-        found = estimate(
+        return estimate(
             self.data.counts,
             rules.discount,
             regularizer=rules.regularizer,
@@ -214,14 +224,13 @@ class Case:
             min_share=rules.min_share if self.usual is None else 0.0,
             **rules.settings,
         )
-        return found if self.usual is None else replace(found, allowed=found.allowed & self.usual)
 
     @cached_property
     def table(self) -> Floats:
         """Rewards of each pair ``(..., S, A)``, before the regularizer and states without advice have their say."""
         if isinstance(self.data.reward, Sums) and self.rules.reward_by == "next_state":
-            return self.model.on_arrival(arrival_means(self.data.reward))
-        return self.by_pair if self.by_outcome is None else self.model.on_outcome(*self.by_outcome)
+            return self._fitted.on_arrival(arrival_means(self.data.reward))
+        return self.by_pair if self.by_outcome is None else self._fitted.on_outcome(*self.by_outcome)
 
     @property
     def start(self) -> Floats:
@@ -314,10 +323,10 @@ class Case:
         sums = [case.data.reward for case in cases if isinstance(case.data.reward, Sums)]
         counts = Counts(rows, np.stack(ends) if ends else None, positions=each[0].positions)
         found = first.given(counts, Sums.stack(sums) if sums else first.data.reward)
-        vars(found)["model"] = Model.stack([case.model for case in cases], counts)
+        vars(found)["model"] = vars(found)["_fitted"] = Model.stack([case.model for case in cases], counts)
         return found
 
     def supposing(self, counts: Counts, reward: Floats | Sums | None) -> Case:
         """The same rules with made-up rows added, which do not change what counts as avoided."""
-        held = usual(self.data.counts.visits, self.rules.min_share) if self.usual is None else self.usual
+        held = self.model.allowed if self.usual is None else self.usual
         return replace(self.given(counts, reward), usual=held)

@@ -173,8 +173,8 @@ def plan(
         an action may be chosen that was never tried: ``Plan.untried`` says where, and so does the plan when it is
         printed. `certeq.learn`, whose advice reaches people, excludes such actions.
     min_share
-        Choose an action only if it was tried at least this share as often as the state's most tried one, or 50 times.
-        `certeq.learn` asks for a fifth.
+        Choose an action only if it was tried at least this share as often as the state's most tried one.
+        `certeq.learn` asks for a fifth, and lets in what its own rows show to be better for sure.
     method, tolerance, max_iterations, engine, threads
         As for `certeq.solve`.
 

@@ -14,7 +14,7 @@ for its row is a decision, not an estimate:
 
 Besides, an action may be kept from being chosen where it was tried much less often than the state's most tried one
 (``min_share``): people who knew what they did avoided it, and a prior that is kinder than the world would gamble on it.
-Its row stays what the data say. An action with ``KNOWN`` rows of its own is not avoided: no prior speaks for it there.
+Its row stays what the data say, and `certeq.learning.proven` lets in what that shows to be better for sure.
 
 A convention other than ``target`` replaces a learned weight at thin pairs; a constant weight applies on top of it.
 """
@@ -33,7 +33,6 @@ from certeq.model import targets
 from certeq.model.frequencies import mle
 from certeq.model.kernel import Kernel, Mixture, Rows
 
-KNOWN = 50  # rows of a pair from which on they, and not a prior, say what follows; docs/decisions/0015
 CONVENTIONS: dict[str, Callable[[Counts], Kernel]] = {
     "target": targets.uniform,
     "uniform": targets.uniform,
@@ -68,11 +67,8 @@ def fill(counts: Counts, convention: str, min_visits: int = 1, min_share: float 
 
 
 def usual(visits: Integers, min_share: float) -> Booleans:
-    """Which actions were tried at least this share as often as the most tried one of their state, ``(..., S, A)``.
-
-    What was tried often enough to be known by its own rows (`KNOWN`) is usual too, whatever else was done there.
-    """
-    return np.asarray(visits >= np.minimum(min_share * visits.max(axis=-1, keepdims=True), KNOWN))
+    """Which actions were tried at least this share as often as the most tried one of their state, ``(..., S, A)``."""
+    return np.asarray(visits >= min_share * visits.max(axis=-1, keepdims=True))
 
 
 def _fill_rows(counts: Counts, convention: str, thin: Booleans) -> Kernel:

@@ -10,7 +10,6 @@ import numpy as np
 from certeq.base.arrays import Integers
 from certeq.base.display import number, several, told
 from certeq.learning.learned import Learned, asked
-from certeq.model.unvisited import KNOWN
 from certeq.questions.asking import Question
 from certeq.questions.words import advised, listed
 
@@ -45,8 +44,8 @@ class Avoided:
         kept = several(self.kept_out, "pair was", "pairs were")
         found = [
             f"{kept} tried less than {number(self.min_share)} times as often as the most tried action of the same "
-            f"state, and fewer than {KNOWN} times, and may not be advised: people who act with care avoid what harms, "
-            "and a model hardly sees it."
+            "state, and may not be advised, since what followed does not show for sure that it is better: people who "
+            "act with care avoid what harms, and a model hardly sees it."
         ]
         if not len(where):
             return [*found, "The advice would be the same without this rule."]

@@ -1,0 +1,94 @@
+"""Proven: actions that people hardly ever took, and that their own rows show to be better all the same.
+
+What was tried much less often than the usual thing may not be advised (`certeq.model.unvisited`). With enough rows of
+its own such an action speaks for itself. A row of a pair is worth x = r + γV(s'), with the values V of the plan that
+keeps to what was usual. The action is let in where, with n rows and one more that is as bad as any that was seen,
+
+    (n·Q(s, a) + min x) / (n + 1) - V(s)  >  SURE · √(σ²(s, a) / n(s, a) + σ²(s, π(s)) / n(s, π(s)))
+
+Q and σ², the variance of x, are those of the regularized row; how rewards scatter within a pair comes on top. A few
+rows that happen to be alike tell little of σ², so it counts ``LEAST`` rows of the mean over all pairs in; and they tell
+little of what is rare and bad, hence the one row more. Then all is planned anew, until nothing else is let in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from certeq.base.arrays import Floats
+from certeq.data.sums import Sums
+from certeq.learning.equivalence import Model, solve_model
+from certeq.planners import FinitePlan
+
+SURE = 2.0  # standard errors; docs/decisions/0015-avoided-actions.md
+LEAST = 5  # rows without which nothing is proven
+ROUNDS = 3  # of planning anew, at most
+
+
+def prove(
+    model: Model,
+    table: Floats,
+    paid: tuple[Floats, Floats],
+    scatter: Floats | float,
+    discount: float,
+    horizon: int | None = None,
+) -> Model:
+    """The model with more actions allowed: those that were tried, avoided, and are better for sure.
+
+    ``paid`` is what going on and what ending pays, ``(..., S, A)`` each; ``scatter`` is how rewards vary, ``(...)``.
+    """
+    visits = np.broadcast_to(model.counts.visits, model.allowed.shape)
+    for _ in range(ROUNDS):
+        open_to = (visits >= LEAST) & ~model.allowed & ~model.stranded[..., None]
+        if not open_to.any():
+            return model
+        plan = solve_model(model, table, discount, horizon=horizon)
+        here, ahead, policy = plan.values, plan.values, plan.policy
+        if isinstance(plan, FinitePlan):
+            here, policy = plan.values[0], plan.policy[0]
+            ahead = plan.values[1] if plan.horizon > 1 else np.zeros_like(here)
+        expected = discount * model.transition.expect(ahead)
+        spread = _variance(model, paid, ahead, discount) + np.asarray(scatter)[..., None, None]
+        usual = (visits * spread).sum(axis=(-2, -1), keepdims=True) / visits.sum(axis=(-2, -1), keepdims=True)
+        error = (visits * spread + LEAST * usual) / (visits + LEAST) / np.maximum(visits, 1)
+        own = np.take_along_axis(error, np.maximum(policy, 0)[..., None], axis=-1)
+        low = (visits * (model.reward(table) + expected) + _worst(model, paid, ahead, discount)) / (visits + 1)
+        better = open_to & (low - here[..., None] > SURE * np.sqrt(error + own))
+        if not better.any():
+            return model
+        model = replace(model, allowed=model.allowed | better)
+    return model
+
+
+def _variance(model: Model, paid: tuple[Floats, Floats], ahead: Floats, discount: float) -> Floats:
+    """Variance of what a row of each pair is worth, ``(..., S, A)``, but for the scatter of rewards."""
+    (going, ending), rows = paid, model.transition
+    mass, one = rows.mass(), discount * rows.expect(ahead)
+    two = discount**2 * rows.expect(ahead**2)
+    mean = mass * going + one + (1 - mass) * ending
+    square = mass * going**2 + 2 * going * one + two + (1 - mass) * ending**2
+    return np.maximum(square - mean**2, 0.0)
+
+
+def _worst(model: Model, paid: tuple[Floats, Floats], ahead: Floats, discount: float) -> Floats:
+    """The least that any outcome that was seen is worth, wherever it was, ``(..., 1, 1)``."""
+    (going, ending), counts = paid, model.counts
+    if counts.sparse:
+        matrix = counts.transitions
+        pair = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        worth = going.reshape(*going.shape[:-2], -1)[..., pair] + discount * ahead[..., matrix.indices]
+        least = worth.min(axis=-1, initial=np.inf)
+    else:
+        follows = np.where(counts.transitions > 0, ahead[..., None, None, :], np.inf).min(axis=-1)
+        least = (going + discount * follows).min(axis=(-2, -1))
+    if counts.ended is not None:
+        least = np.minimum(least, np.where(counts.ended > 0, ending, np.inf).min(axis=(-2, -1)))
+    return np.asarray(least)[..., None, None]
+
+
+def scatter(earned: Sums) -> Floats:
+    """Variance of a reward around the mean of its pair and kind, ``(...)``."""
+    freedom = np.maximum(earned.number - 1, 0).sum(axis=(-3, -2, -1))
+    return np.asarray(earned.size**2 * earned.spread.sum(axis=-1) / np.maximum(freedom, 1))
