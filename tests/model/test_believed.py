@@ -10,8 +10,10 @@ import naive
 from certeq import Counts
 from certeq.data.positions import Positions
 from certeq.model.believed import borrow
+from certeq.model.kernel import Operator, entries
 from certeq.model.mixing import harmonic
 from certeq.model.nonzeros import places
+from certeq.planners.backup import policy_operator
 
 few = settings(max_examples=25, deadline=None)
 
@@ -123,7 +125,9 @@ def test_a_wall_is_found_and_no_move_is_carried_through():
 @pytest.mark.slow
 @each_lattice
 @pytest.mark.parametrize("ended", [False, True])
-def test_sparse_counts_borrow_what_dense_ones_borrow(name, ended):
+@pytest.mark.parametrize("most", [1000, 0])
+def test_sparse_counts_borrow_what_dense_ones_borrow(name, ended, most, monkeypatch):
+    monkeypatch.setattr("certeq.model.believed.MOST_WRITTEN", most)  # entries; beyond, rows are not written out
     counts = counts_of(random_table(7, ended=ended), positions_of(name))
     dense, sparse = borrow(counts), borrow(as_sparse(counts))
     np.testing.assert_allclose(sparse.share, dense.share, rtol=1e-12)
@@ -133,9 +137,10 @@ def test_sparse_counts_borrow_what_dense_ones_borrow(name, ended):
     values, policy = np.random.default_rng(1).normal(size=6), np.array([0, 1, 1, 0, 1, 0])
     expected = dense.rows.expect(values)
     np.testing.assert_allclose(sparse.rows.expect(values), expected, atol=1e-13)
-    np.testing.assert_allclose(sparse.rows.apply(values, policy), expected[np.arange(6), policy], atol=1e-13)
-    s, a, n = (i.ravel() for i in np.indices((6, 2, 6)))
-    np.testing.assert_allclose(sparse.rows.chance(s, a, n), dense.rows.dense().ravel(), atol=1e-14)
+    followed = policy_operator(sparse.rows, policy)(values)
+    np.testing.assert_allclose(followed, expected[np.arange(6), policy], atol=1e-13)
+    np.testing.assert_allclose(entries(sparse.rows, *np.indices((6, 2, 6))), dense.rows.dense(), atol=1e-14)
+    assert isinstance(sparse.rows, Operator) == (most == 0)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from certeq.base import threads as pool
 from certeq.base.arrays import Floats, Integers
@@ -15,7 +16,7 @@ from certeq.data.positions import Positions
 from certeq.model import borrowing, lending, mixing, targets, walls
 from certeq.model.borrowing import NAMES, PLACED, Moves, Totals
 from certeq.model.evidence import chances
-from certeq.model.kernel import Kernel, Mixture, Operator, Rows
+from certeq.model.kernel import Kernel, Mixture, Operator, Rows, SparseRows
 from certeq.model.lattice import Lattice, lattice, look_ahead, move_keys
 from certeq.model.nonzeros import NonZeros, places, table_of
 
@@ -25,6 +26,7 @@ ENOUGH = 400_000  # non-zeros to learn shares from: of a larger data set, an eve
 CHUNK = 1_000_000  # non-zeros whose moves are numbered together
 FEW_MOVES, MOST_FOLLOWED = 100, 10_000_000  # different moves, and times states: more of both is not worth following
 MOST_LANDINGS = 2_000_000  # in a table of where each move leads from each state
+MOST_WRITTEN = 150_000_000  # entries of the rows of a large data set: longer ones are worked out anew each time
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,12 @@ def borrow(counts: Counts, *, expert: Any = None, threads: int | None = None) ->
     else:
         pool.run(mixing.learn, D, *parts, known, taken, padded, judged, grain=64, threads=threads)
     share = padded[..., : len(names)]
+    rows: Kernel
     ours = share[..., :taken] / share[..., :taken].sum(axis=-1, keepdims=True)
-    rows: Kernel = _large(ready, ours) if counts.sparse else _small(counts, ready, ours, threads)
+    if counts.sparse:
+        rows = _written(ready, ours, threads) or _large(ready, ours)
+    else:
+        rows = _small(counts, ready, ours, threads)
     whole = share.reshape(*counts.batch, *share.shape[1:])
     if expert is not None:
         said = Mixture(targets.expert(expert, counts), np.full((1, 1), 1 - EXPERT), targets.uniform(counts))
@@ -198,6 +204,35 @@ def _small(counts: Counts, ready: _Ready, share: Floats, threads: int | None) ->
     out = np.empty((D, counts.n_states, counts.n_actions, N))
     pool.run(lending.write, D, *ready, share, out, grain=64, threads=threads)
     return Rows.trusted(out[..., : counts.n_states].reshape(counts.transitions.shape))
+
+
+def _written(ready: _Ready, share: Floats, threads: int | None) -> Kernel | None:
+    """The rows of one large data set: short lines, mixed with the rows that all pairs share; None if they are long."""
+    table, totals = ready.table, ready.totals
+    S, A, N = table.states, table.actions, table.outcomes
+    starts, parts = np.zeros(S * A + 1, dtype=np.int64), np.empty((4, S, A))
+
+    def run(columns: Any, chances: Floats) -> None:
+        given = (*ready, share, starts, columns, chances, parts)
+        pool.run(lending.write_sparsely, S, *given, grain=BLOCK, threads=threads)
+
+    run(np.empty(0, dtype=np.int32), np.empty(0))
+    np.cumsum(starts, out=starts)
+    n = int(starts[-1])
+    if n > MOST_WRITTEN:
+        return None
+    columns, chances = np.empty(max(n, 1), dtype=np.int32), np.empty(max(n, 1))
+    run(columns, chances)
+    lines = sp.csr_array((chances[:n], columns[:n], starts.astype(np.int32)), shape=(S * A, S))
+    arrived, mixed, total = totals.arrived[0, :, :S], SparseRows(lines, S, A), parts[0]
+    tried = np.maximum(totals.tried[0], 1)[:, None]
+    for amount, row in zip(
+        parts[1:], (arrived / tried, arrived.sum(axis=0) / tried.sum(), np.full(S, 1 / N)), strict=True
+    ):
+        total = total + amount
+        shared = Rows.trusted(np.ascontiguousarray(np.atleast_2d(row))[None])
+        mixed = Mixture(mixed, np.divide(amount, total, out=np.zeros_like(total), where=total > 0), shared)
+    return mixed
 
 
 def _large(ready: _Ready, share: Floats) -> Operator:

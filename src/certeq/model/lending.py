@@ -214,3 +214,72 @@ def expect(
             )  # fmt: skip
             worth += mean * general + by_action * shared[a]
             out[s, k] = worth + arrivals * shared[A] + uniform * shared[A + 1]
+
+
+@_compile
+def write_sparsely(
+    start: int,
+    stop: int,
+    table: Any,
+    grid: Any,
+    moves: Any,
+    totals: Any,
+    visits: Any,
+    share: Any,
+    line_starts: Any,  # (S * A + 1,): out, how many entries each line has; or, once added up, where each begins
+    columns: Any,  # out, the entries of all lines in order; or (0,): they are only counted
+    chances: Any,  # out, likewise: each line divided by its sum
+    parts: Any,  # out (4, S, A): that sum, and what the shared parts add: arrivals of the action, of all, and uniform
+) -> None:
+    """Write the pairs of some states of one data set, each as a short line and amounts of what all pairs share."""
+    S, A, N = table.states, table.actions, table.outcomes
+    values, row, seen = np.zeros(1), np.zeros(N), np.full(N, -1, dtype=np.int64)
+    around = np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
+    room, found_at = np.empty(len(moves.source), dtype=np.int32), np.empty(N, dtype=np.int32)
+    for s in range(start, stop):
+        found, close = neighbors(grid, s, around)
+        here = landings(grid, moves, 0, s, room)
+        for a in range(A):
+            line = s * A + a
+            _, mean, by_action, arrivals, uniform = lend(
+                table, moves, totals, visits, 0, s, a, grid.placed[s], share[0, a], around, found, close, here, values,
+                row, True,
+            )  # fmt: skip
+            n = _note(row, seen, found_at, 0, line, s)
+            if grid.placed[s]:
+                for k in range(totals.first[0, A], totals.first[0, A + 1]):
+                    row[here[totals.move[k]]] += mean * totals.often[k]
+                for m in range(len(here)):
+                    n = _note(row, seen, found_at, n, line, here[m])
+                for k in range(close):
+                    other = around[0, k] * A + a
+                    for i in range(table.pointer[other], table.pointer[other + 1]):
+                        n = _note(row, seen, found_at, n, line, table.outcome[i])
+            for i in range(table.pointer[s * A], table.pointer[s * A + A]):
+                n = _note(row, seen, found_at, n, line, table.outcome[i])
+            places, total = found_at[:n], 0.0
+            for k in range(n):
+                total += row[places[k]]
+            if len(columns):
+                places.sort()
+                at = line_starts[line]
+                for k in range(n):
+                    if places[k] < S:
+                        columns[at], chances[at] = places[k], row[places[k]] / total
+                        at += 1
+                parts[0, s, a], parts[1, s, a] = total, by_action * totals.tried[0, a]
+                parts[2, s, a], parts[3, s, a] = arrivals * totals.tried[0].sum(), uniform
+            else:
+                line_starts[line + 1] = n - (N > S and row[N - 1] > 0)
+            for k in range(n):
+                row[places[k]] = 0.0
+
+
+@_compile_into
+def _note(row: Any, seen: Any, found_at: Any, n: int, line: int, place: int) -> int:
+    """Note a place of a line that holds something, unless it was noted already; returns how many there are."""
+    if row[place] > 0 and seen[place] != line:
+        seen[place] = line
+        found_at[n] = place
+        return n + 1
+    return n

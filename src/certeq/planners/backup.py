@@ -120,10 +120,11 @@ def policy_operator(model: Kernel, policy: Integers) -> Callable[[Floats], Float
     if isinstance(model, SparseRows):
         matrix = model.under(policy)
         return lambda values: np.asarray(matrix @ values)
-    rows = model.array[0] if model.shape[-3] == 1 else model.array[np.arange(len(policy)), policy % model.shape[-2]]
-    if model.shape[-3] == 1 and model.shape[-2] > 1:
-        return lambda values: np.asarray((rows @ values)[policy])
-    return lambda values: np.asarray(rows @ values)
+    if model.shape[-3] == 1:
+        rows, which = model.array[0], policy if model.shape[-2] > 1 else np.zeros(1, dtype=np.int64)
+        return lambda values: np.asarray(np.einsum("as,s->a", rows, values)[which])  # no threads that wait in vain
+    own = model.array[np.arange(len(policy)), policy % model.shape[-2]]
+    return lambda values: np.asarray(own @ values)
 
 
 def _value_sparse(apply: Callable[[Floats], Floats], gain: Floats, discount: float, start: Floats | None) -> Floats:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from certeq.base.arrays import Floats
-from certeq.model.kernel import Kernel, Mixture, SparseRows
+from certeq.model.kernel import Kernel, Mixture, Operator, SparseRows
 from certeq.planners.problem import How, Problem, Solution
 from certeq.planners.progress import Watch
 
@@ -35,8 +35,14 @@ def able(problem: Problem) -> bool:
 
 def pays(problem: Problem) -> bool:
     """Whether it is large enough."""
-    data = _data_rows(problem.model)
-    return isinstance(data, SparseRows) and data.matrix.nnz >= WORTH
+    return _entries(problem.model) >= WORTH
+
+
+def _entries(model: Kernel) -> float:
+    """How many entries the sparse rows of a model have, of data and target; more than enough where they are applied."""
+    if isinstance(model, Mixture):
+        return _entries(model.data) + _entries(model.target)
+    return model.matrix.nnz if isinstance(model, SparseRows) else np.inf if isinstance(model, Operator) else 0
 
 
 def _data_rows(model: Kernel) -> Kernel:

@@ -120,7 +120,7 @@ class Follower:
 
     def _targets(self, x: Floats) -> tuple[float, Floats, int]:
         """What the dense target rows expect of x: the shared one, the others by state, and the step between states."""
-        pull = 0.0 if self.shared is None else float(self.shared @ x)
+        pull = 0.0 if self.shared is None else _dot(self.shared, x)
         if not self.others:
             return pull, np.zeros(1), 0
         extra = np.zeros(len(x))
@@ -162,7 +162,7 @@ class Follower:
         run, notes, blocks = self.crew.run, self.notes, self.blocks
         d, shadow, p, v = scratch
         d[:], shadow[:], p[:] = 0, r, r
-        rho = float(r @ r)
+        rho = _dot(r, r)
         for _ in range(min(STEPS, int(log(goal) / log(self.contraction)) + 1)):  # sweeps would need no more
             run(kernels.apply, blocks, self.followed, *self._targets(p), p, v, shadow, notes)
             along = float(notes[:, 0].sum())
@@ -188,6 +188,11 @@ class Follower:
                 break
         r[:] = shadow
         return False
+
+
+def _dot(one: Floats, other: Floats) -> float:
+    """A product without BLAS, whose threads would keep all processors busy between passes that are shared by ours."""
+    return float(np.einsum("i,i->", one, other))
 
 
 def _many(part: float, rate: float) -> bool:

@@ -25,7 +25,8 @@ from certeq.planners.sparse.passes import Passes, Seen
 
 FORCING = 0.03  # a correction leaves this part of the residual while the policy still moves
 FIRST = 0.1  # and this part at the very beginning
-TIGHTEN = 0.1  # and this part of that where it led nowhere
+TIGHTEN = 0.1  # and this part of that where it led nowhere: the residual was not halved, and
+FEWER = 0.95  # no fewer states than this part of those before changed their action
 ENOUGH = 0.3  # and this part of what is allowed once it stays
 PRECISION = 1e-5  # no single correction is asked for more
 NOISE = 2e-15  # relative to values and rewards: no action is left for one that is better by less
@@ -49,7 +50,7 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
     """Plan, or evaluate the policy with the probabilities ``follow``, ``(S, A)``, to a certified tolerance."""
     tolerance, limit, watch, threads = how
     values, earned = np.zeros(problem.n_states), max(float(problem.reward.max()), -float(problem.reward.min()))
-    least, last, strikes, forcing, keep, near = np.inf, np.inf, 0, FORCING, 0.0, 0.0
+    least, last, strikes, forcing, keep, near, moved = np.inf, np.inf, 0, FORCING, 0.0, 0.0, problem.n_states
     converged = False
     with watch, Crew(threads) as crew, np.errstate(over="ignore", invalid="ignore"):  # beyond all numbers: refused
         passes = Passes(problem, crew, follow)
@@ -59,7 +60,8 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
             size, scale = known.size, known.scale
             goal, ground = tolerance * scale * gap, max(scale, earned)  # ground: what is rounded
             watch.report(iteration, size, size / gap, goal / gap)
-            forcing = forcing if size < 0.5 * last else max(TIGHTEN * forcing, PRECISION)
+            led_on = size < 0.5 * last or known.seen.moved < FEWER * moved
+            forcing, moved = forcing if led_on else max(TIGHTEN * forcing, PRECISION), known.seen.moved
             strikes = 0 if size < PROGRESS * least else strikes + 1
             least, last = min(size, least), size
             converged = size <= goal
