@@ -21,12 +21,19 @@ from certeq.data.counts import Counts, as_counts, tally
 from certeq.data.recipes import Recipe
 from certeq.data.sums import Sums, add_up, check_size
 from certeq.learning.elapsed import UNALIKE, fading
-from certeq.learning.equivalence import Model, estimate, solve_model
+from certeq.learning.equivalence import Model, mixed, solve_model
 from certeq.learning.proven import prove, scatter
 from certeq.learning.rules import Rules
 from certeq.model.rewards import Rewards, arrival_means, means, outcome_means
 from certeq.model.rewards import estimate as rewards_of
 from certeq.planners import FinitePlan, Plan
+from certeq.regularizers import Shrinkage, shrink
+
+DEPENDS = {  # what takes long to work out -> the rules that it goes by
+    "shrinkage": {"regularizer", "settings", "discount"},
+    "by_pair": {"reward_by", "reward_pool"},
+    "rewards": {"reward_by", "reward_pool"},
+}
 
 
 class Advised(NamedTuple):
@@ -202,6 +209,12 @@ class Case:
         return rewards_of(earned, pool=self._pool, by_next_state=rules.reward_by == "next_state", positions=places)
 
     @cached_property
+    def shrinkage(self) -> Shrinkage:
+        """Weights and target, before a convention has its say."""
+        rules = self.rules
+        return shrink(self.data.counts, rules.regularizer, discount=rules.discount, **rules.settings)
+
+    @cached_property
     def model(self) -> Model:
         """The estimated and regularized transitions, with the actions that may be advised."""
         rules, fitted, earned = self.rules, self._fitted, self.data.reward
@@ -215,14 +228,12 @@ class Case:
     @cached_property
     def _fitted(self) -> Model:
         rules = self.rules
-        return estimate(
+        return mixed(
+            self.shrinkage,
             self.data.counts,
-            rules.discount,
-            regularizer=rules.regularizer,
             unvisited=rules.unvisited,
             min_visits=rules.min_visits,
             min_share=rules.min_share if self.usual is None else 0.0,
-            **rules.settings,
         )
 
     @cached_property
@@ -305,8 +316,11 @@ class Case:
         return self.ruled(regularizer=regularizer, settings=settings)
 
     def ruled(self, **changes: Any) -> Case:
-        """The same case with other rules."""
-        return Case(self.data, replace(self.rules, **changes))
+        """The same case with other rules; what these do not change is not worked out again."""
+        other = Case(self.data, replace(self.rules, **changes))
+        known = {name: self.__dict__[name] for name, by in DEPENDS.items() if name in self.__dict__}
+        other.__dict__.update({name: value for name, value in known.items() if not DEPENDS[name] & changes.keys()})
+        return other
 
     def given(self, counts: Counts, reward: Floats | Sums | None) -> Case:
         """The same rules for other counts and rewards of the same states and actions."""

@@ -93,14 +93,19 @@ def estimate(
     min_share: float = 0.0,
     **settings: Any,
 ) -> Model:
-    """T_plan = (1 - w)·T_data + w·T_target, where a convention stands for the data of thin pairs.
+    """T_plan = (1 - w)·T_data + w·T_target, where a convention stands for the data of thin pairs."""
+    table = as_counts(counts)
+    shrinkage = shrink(table, regularizer, discount=discount, **settings)
+    return mixed(shrinkage, table, unvisited=unvisited, min_visits=min_visits, min_share=min_share)
+
+
+def mixed(shrinkage: Shrinkage, table: Counts, *, unvisited: str, min_visits: int, min_share: float) -> Model:
+    """`estimate`, where weights and target are known.
 
     A learned weight at a thin pair speaks of missing data, so a convention that was asked for replaces it; a constant
     weight applies to every row alike.
     """
-    table = as_counts(counts)
     filled = fill(table, unvisited, min_visits, float(within("min_share", min_share, 0, 1)))
-    shrinkage = shrink(table, regularizer, discount=discount, **settings)
     settled = unvisited == "target" and min_visits == 1  # the weight of a pair without visits is 1 as it is
     if shrinkage.learned and not settled and filled.thin.any():
         shrinkage = shrinkage.at(filled.thin, 1.0 if unvisited == "target" else 0.0)

@@ -224,7 +224,8 @@ def _written(ready: _Ready, share: Floats, threads: int | None) -> Kernel | None
     columns, chances = np.empty(max(n, 1), dtype=np.int32), np.empty(max(n, 1))
     run(columns, chances)
     lines = sp.csr_array((chances[:n], columns[:n], starts.astype(np.int32)), shape=(S * A, S))
-    arrived, mixed, total = totals.arrived[0, :, :S], SparseRows(lines, S, A), parts[0]
+    arrived, total = totals.arrived[0, :, :S], parts[0]
+    mixed: Kernel = SparseRows(lines, S, A)
     tried = np.maximum(totals.tried[0], 1)[:, None]
     for amount, row in zip(
         parts[1:], (arrived / tried, arrived.sum(axis=0) / tried.sum(), np.full(S, 1 / N)), strict=True

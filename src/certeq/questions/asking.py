@@ -44,6 +44,7 @@ class Question(NamedTuple):
     plans: int = 0  # about so many plans are made
     sparse: bool = False  # whether sparse models are planned in without writing their rows out
     after: tuple[str, ...] = ()  # questions whose answers it looks at
+    by_itself: str = ""  # how it is asked in Python where it is too much for a report
     asks: str = ""  # in words, for whoever wants to know what was checked; what is being done unless said
     anyhow: bool = False  # whether it is asked of averages as well: it adds no discounted rewards up
     applies: Callable[[Learned], bool] = lambda learned: True  # whether there is anything to ask about
@@ -62,7 +63,12 @@ def check_work(learned: Learned, question: Question) -> None:
     S, A = learned.policy.visits.shape
     sparse = learned.counts.sparse and question.sparse
     if S * A > SPARSE if sparse else question.plans * effort(learned) > WORK:
-        raise InputError(f"For {S:,} states and {A:,} actions this takes too long for a report; ask for it by itself.")
+        raise too_long(f"For {S:,} states and {A:,} actions", question.by_itself)
+
+
+def too_long(much: str, by_itself: str) -> InputError:
+    """Say why a report leaves a question out, and how to ask it."""
+    return InputError(f"{much} this takes too long for a report. Ask for it by itself, in Python: {by_itself}.")
 
 
 def check_draws(draws: int | None) -> None:

@@ -361,6 +361,7 @@ ASKED = Question(
     "audit",
     lambda asking: audit(asking.learned, asking.planning_discount),
     doing="Auditing a planning discount",
+    by_itself="certeq.audit(learned, 0.9)",
     asks="what a lower planning discount assumes",
     plans=9,
     sparse=True,

@@ -89,6 +89,7 @@ ASKED = Question(
     "avoided",
     lambda asking: avoided(asking.learned),
     doing="Planning with every action that was tried",
+    by_itself="certeq.questions.avoided.avoided(learned)",
     asks="what would be advised if people's habits had no say",
     plans=2,
     sparse=True,

@@ -329,4 +329,11 @@ def _ask(asking: Asking) -> Ranking:
     return collect_next(asking.learned, draws=DRAWS, rng=asking.rng)
 
 
-ASKED = Question("collect", _ask, doing="Asking what to collect next", asks="what to collect next", plans=6 * DRAWS)
+ASKED = Question(
+    "collect",
+    _ask,
+    doing="Asking what to collect next",
+    by_itself="certeq.collect_next(learned)",
+    asks="what to collect next",
+    plans=6 * DRAWS,
+)

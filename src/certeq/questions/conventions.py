@@ -87,6 +87,7 @@ ASKED = Question(
     "conventions",
     lambda asking: compare_conventions(asking.learned),
     doing="Planning under other conventions",
+    by_itself="certeq.compare_conventions(learned)",
     asks="what stands for pairs without data",
     plans=6,
     sparse=True,

@@ -323,6 +323,7 @@ ASKED = Question(
     "fragility",
     _ask,
     doing="Counting what would change the advice",
+    by_itself="certeq.fragility(learned)",
     asks="how little would change the advice",
     plans=300,
 )

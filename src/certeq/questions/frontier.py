@@ -267,6 +267,7 @@ ASKED = Question(
     _ask,
     doing="Following value against cost",
     asks="what a limit costs, and whether it is kept",
+    by_itself="certeq.questions.frontier.frontier(learned)",
     plans=150,  # about
     applies=lambda learned: learned.batch is not None and bool(learned.batch.beside),
 )

@@ -24,12 +24,13 @@ from certeq.base.errors import InputError
 from certeq.base.texts import finite
 from certeq.data.batch import Batch
 from certeq.data.look import FEW as ROWS
-from certeq.questions.asking import ADVICE, Asking, Question
+from certeq.questions.asking import ADVICE, Asking, Question, too_long
 from certeq.questions.episodes import watched
 from certeq.questions.estimators import METHODS, effective_size, estimates
 from certeq.questions.fitted import occupied
 from certeq.questions.log import Log, read_log
 
+MOST_ROWS = 200_000  # that a report draws again: more take minutes
 AGAIN = 200  # times that the episodes are drawn again for the intervals of a report
 FEW = 10.0  # episodes in effect, below which no estimate that weighs episodes is to be trusted
 UNWATCHED = 0.01  # share of the time after watching stopped, above which importance sampling is of something else
@@ -296,8 +297,12 @@ def _shown(estimates: list[Estimate]) -> str:
 
 def _ask(asking: Asking) -> OffPolicy:
     learned, model = asking.learned, asking.found.get("posterior")
+    rows = learned.case.data.rows("This part values the advice by whole episodes")
+    if len(rows) > MOST_ROWS:
+        by_itself = "certeq.questions.off_policy.off_policy(batch, learned.policy.actions, learned.rules.discount)"
+        raise too_long(f"With {len(rows):,} rows, drawn again {AGAIN} times,", by_itself)
     return off_policy(
-        learned.case.data.rows("This part values the advice by whole episodes"),
+        rows,
         learned.policy.actions,
         learned.rules.discount,
         reward=None if learned.rewards is not None else learned.table,

@@ -323,6 +323,7 @@ ASKED = Question(
     "path",
     lambda asking: path(asking.learned, "planning_discount", tolerance=ROUGHLY),
     doing="Following the advice along planning discounts",
+    by_itself="certeq.path(learned, 'planning_discount')",
     asks="what lower planning discounts advise",
     plans=250,
 )

@@ -156,5 +156,6 @@ ASKED = Question(
     lambda asking: returns(asking.learned),
     doing="Following the episodes over many decisions",
     asks="whether the model earns over many decisions what the episodes earned",
+    by_itself="certeq.questions.returns.returns(learned)",
     sparse=True,
 )

@@ -273,6 +273,7 @@ def reasons_table(teller: Teller) -> Listing:
     """The gap to the runner-up, taken apart."""
     findings = teller.findings
     runner, gap = findings.runner_up
+    apart = np.stack([findings.now, findings.later, gap], axis=1)
     kept = [s for s in comparable(findings, teller.limit).tolist() if s in teller.words]
     numeric = [Cell(name, "number") for name in ("Now", "Later", "Gap")]
     lines = [
@@ -281,7 +282,7 @@ def reasons_table(teller: Teller) -> Listing:
                 teller.state(s),
                 teller.action(int(findings.advised[s])),
                 teller.action(int(runner[s])),
-                *(amount(value) for value in (findings.now[s], findings.later[s], gap[s])),
+                *(amount(value) for value in apart[s]),
             ]
         )
         for s in kept
