@@ -56,6 +56,19 @@ def test_each_row_has_its_state_its_action_and_the_support(certeq, policy, file,
     assert [line["action"] for line in lines] == advisor.act(new)
 
 
+def test_of_too_many_states_to_read_there_are_arrays_and_they_advise_the_same(certeq, policy, file, monkeypatch):
+    new = file("ward,pressure\nA,85\nZ,85\nB,100\n", "new.csv")
+    assert certeq("apply", policy, new, "-o", "readable.csv").code == 0
+    monkeypatch.setattr("certeq.learning.policy_file.READABLE", 3)
+    assert certeq("learn", file(ROWS), "--out", "found").code == 2  # something is there already
+    done = certeq("learn", file(ROWS), "--out", "found", "--force")
+    assert done.code == 0
+    assert "too many to read" in done.out
+    assert {path.name for path in Path("found").iterdir()} == {"policy.npz", "summary.json"}
+    assert certeq("apply", "found/policy.npz", new, "-o", "arrays.csv").code == 0
+    assert Path("arrays.csv").read_bytes() == Path("readable.csv").read_bytes()
+
+
 def test_what_has_no_advice_is_listed_with_the_reason(certeq, policy, file, table):
     new = file("ward,pressure\nZ,85\n,85\nA,\nZ,86\nA,85\n", "new.csv")
     done = certeq("apply", policy, new)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CHUNK = 500  # files that a process opens
-KINDS = ("table", "counting", "policy", "counts", "array", "Minari", "name", "extremes")
+KINDS = ("table", "counting", "policy", "arrays", "counts", "array", "Minari", "name", "extremes")
 
 
 def campaign(kind: str, first: int, times: int) -> tuple[Counter[str], list[str]]:

@@ -246,7 +246,23 @@ def _policy(rng: np.random.Generator, folder: Path) -> Path:
 def _counts(rng: np.random.Generator, folder: Path) -> Path:
     from trust.hostile.counts import sound
 
-    about, arrays = sound()
+    return _written(folder / "counts.npz", _archive(rng, *sound()))
+
+
+def _arrays(rng: np.random.Generator, folder: Path) -> Path:
+    from certeq import Policy
+
+    file = io.BytesIO()
+    Policy.from_json(policies()[int(rng.integers(len(policies())))]).to_archive(file)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as archive:
+        arrays = dict(archive)
+    about = json.loads(arrays.pop("about").tobytes())
+    return _written(folder / "policy.npz", _archive(rng, about, arrays))
+
+
+def _archive(rng: np.random.Generator, about: Any, arrays: dict[str, Any]) -> bytes:
+    """Arrays and what they are about, any of them perhaps spoiled."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", int(rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))) as archive:
         for name, array in arrays.items():
@@ -254,7 +270,7 @@ def _counts(rng: np.random.Generator, folder: Path) -> Path:
         said = _json_bytes(rng, about)
         archive.writestr("about.npy", _npy(rng, np.frombuffer(said, dtype=np.uint8), 0.0))
     data = file.getvalue()
-    return _written(folder / "counts.npz", damaged(rng, data, data) if rng.random() < 0.4 else data)
+    return damaged(rng, data, data) if rng.random() < 0.4 else data
 
 
 def _npy(rng: np.random.Generator, array: Any, spoil: float = 0.3) -> bytes:
@@ -392,6 +408,13 @@ def _name(rng: np.random.Generator, folder: Path) -> Path:
 
 
 MAKERS: dict[str, Callable[[np.random.Generator, Path], Path]] = {
-    **{"table": _table, "counting": _counting, "policy": _policy, "counts": _counts, "array": _array},
-    **{"Minari": _minari, "name": _name, "extremes": extremes.made},
+    **{
+        "table": _table,
+        "counting": _counting,
+        "policy": _policy,
+        "counts": _counts,
+        "array": _array,
+        "arrays": _arrays,
+    },
+    **{"arrays": _arrays, "Minari": _minari, "name": _name, "extremes": extremes.made},
 }

@@ -30,7 +30,7 @@ def verb(kind: str, path: Path) -> tuple[Any, ...]:
         return tuple(json.loads(path.read_text()))
     if kind == "counting":
         return "count", name, "--out", "counts.npz", "--force"
-    if kind == "policy":
+    if kind in ("policy", "arrays"):
         return "apply", name, "rows.csv", "--step", "0", "--out", "advice.csv", "--force"
     if kind == "array":
         return "learn", "rows.csv", "--regularizer", "uniform_prior", "--setting", f"magnitude={name}", *OPTIONS

@@ -15,13 +15,15 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import BinaryIO, TypeAlias
 
 from certeq.base.errors import InputError
 from certeq.base.private import owned
 from certeq.base.promises import STALE, forget, fulfil, number, promise
 
+Content: TypeAlias = str | bytes | Callable[[BinaryIO], None]  # or what writes it, part by part, to an open file
 READY = ".certeq-ready"  # files that are whole and hold, on the way to their places
 PART = ".certeq-part-"  # how folders begin in which files are being written
 PATIENCE = 3.0  # seconds for another run to be through with moving its files
@@ -81,7 +83,7 @@ def sweep(folder: Path, *, patience: float = STALE) -> None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def write_files(files: Mapping[Path, str | bytes], *, force: bool = False) -> None:
+def write_files(files: Mapping[Path, Content], *, force: bool = False) -> None:
     """Write all files, or on any trouble none of them: everything is then as it was before."""
     _check_free(files, force=force)
     stages: dict[Path, Stage] = {}
@@ -119,11 +121,13 @@ class Stage:
         self.new.mkdir()
         self.old.mkdir()
 
-    def write(self, name: str, content: str | bytes) -> None:
+    def write(self, name: str, content: Content) -> None:
         """Write a file aside and see it to the disk, with the usual permissions."""
-        data = content.encode("utf-8") if isinstance(content, str) else content
         with (self.new / name).open("wb") as file:
-            file.write(data)
+            if callable(content):
+                content(file)
+            else:
+                file.write(content.encode("utf-8") if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
 

@@ -16,7 +16,7 @@ NAME, SENTENCE = 400, 1_000  # characters of a state or an action, and of the ad
 
 
 def apply(
-    policy: Annotated[Path, typer.Argument(help="policy.json, as written by certeq learn.")],
+    policy: Annotated[Path, typer.Argument(help="policy.json or policy.npz, as written by certeq learn.")],
     rows: Annotated[Path, typer.Argument(help="New rows with the same state columns.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the advice.")] = Path("actions.csv"),
     step: Annotated[

@@ -11,7 +11,7 @@ from certeq.cli import options
 
 
 def export(
-    policy: Annotated[Path, typer.Argument(help="policy.json, as written by certeq learn.")],
+    policy: Annotated[Path, typer.Argument(help="policy.json or policy.npz, as written by certeq learn.")],
     to: Annotated[str, typer.Option(help="sql, python, json or html-card.", metavar="FORM")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to write it; beside the policy unless said.")

@@ -28,7 +28,8 @@ def learn(
     """Learn a policy from logged decisions.
 
     Reads rows (state, action, reward, next state), or rows in order of time for each episode; counts them; regularizes
-    what is estimated; plans; and writes policy.json, policy.csv, summary.json and report.html.
+    what is estimated; plans; and writes policy.json, policy.csv, summary.json and report.html. Of very many states it
+    writes policy.npz in place of the first two, which certeq apply reads as well.
 
     A folder of Parquet files is counted without being held in memory, as certeq count does it, here or, with
     --scheduler, on a Dask cluster whose workers send counts and never rows. What only rows can tell is then missing in
@@ -46,7 +47,7 @@ def learn(
     from certeq.report import checklist
 
     asked = {"report.html": output.report, "checklist.md": output.checklist}
-    names = ("policy.json", "policy.csv", "summary.json", *(name for name, wanted in asked.items() if wanted))
+    names = ("policy.json", "policy.csv", "policy.npz", "summary.json", *(each for each in asked if asked[each]))
     paths = {name: output.out / name for name in names}
     writing.check_free(paths.values(), force=output.force)
     console = show.console()
@@ -56,7 +57,7 @@ def learn(
     with show.Planning() as planning:
         learned = run(found, rules, reward=reward, progress=planning.progress, on_interrupt="return")
         planning.check(learned)
-    files: dict[Path, str | bytes] = {}
+    files: dict[Path, writing.Content] = {}
     told: dict[str, Any] = {"seed": output.seed}
     findings = None
     if learned.interrupted:  # somebody who wants an end does not want all that a report asks
@@ -70,16 +71,25 @@ def learn(
             files[paths["checklist.md"]] = checklist.write(findings, seed=output.seed)
     else:
         learned = show.sure(learned, output, work)
-    files |= {
-        paths["policy.json"]: learned.policy.to_bytes(),
-        paths["policy.csv"]: policy_csv(learned),
-        paths["summary.json"]: texts.json_text(learned.summary.to_json() | told),
-    }
+    policy = learned.policy
+    if policy.readable:
+        files |= {paths["policy.json"]: policy.to_bytes(), paths["policy.csv"]: policy_csv(learned)}
+    else:
+        files[paths["policy.npz"]] = policy.to_archive
+    files[paths["summary.json"]] = texts.json_text(learned.summary.to_json() | told)
     writing.write_files(files, force=output.force)
+    for stale in paths.values() - files.keys():
+        stale.unlink(missing_ok=True)  # of an earlier run, with another number of states
     screen.show(learned, console)
     if findings is not None:
         show.worth(console, findings)
-    show.written(console, *paths.values())
+    show.written(console, *(path for path in paths.values() if path in files))
+    if not policy.readable:
+        console.print(
+            f"{len(policy.visits):,} states are too many to read one by one: policy.npz holds the policy for certeq "
+            "apply and certeq.Policy.load, and policy.json and policy.csv were left out. In Python, "
+            "Policy.load('policy.npz').save('policy.json') writes the readable form."
+        )
     if learned.interrupted:
         console.print("Planning was stopped, and this is what it had by then." + " No report was made." * output.report)
         raise typer.Exit(130)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from certeq.base.display import MOST, notebook, several
 from certeq.base.errors import InputError
 from certeq.base.writing import write_files
 from certeq.data.recipes import Recipe, column
-from certeq.learning import policy_file, sets
+from certeq.learning import policy_archive, policy_file, sets
 from certeq.learning.steps import read_steps
 
 Names: TypeAlias = tuple[str, ...]
@@ -359,18 +359,30 @@ class Policy:
         """Read what `to_json` or `to_bytes` wrote, or say what is wrong with it."""
         return cls(*policy_file.read(value))
 
+    @property
+    def readable(self) -> bool:
+        """Whether people can read it state by state; where there are more, files hold it as arrays."""
+        return self.action_values.size <= policy_file.READABLE
+
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the policy to a file, whole or not at all."""
-        write_files({Path(path): self.to_bytes()}, force=force)
+        """Write the policy to a file, whole or not at all: as arrays if it is called .npz, else as JSON."""
+        file = Path(path)
+        content = self.to_archive if file.suffix.lower() == ".npz" else self.to_bytes()
+        write_files({file: content}, force=force)
+
+    def to_archive(self, file: BinaryIO) -> None:
+        """Write the policy as arrays, a fraction of what the readable file takes, to an open file."""
+        policy_archive.write(self, file)
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
-        """Read a policy file."""
-        data = policy_file.content(path)
+        """Read a policy file, readable or of arrays."""
         try:
-            return cls.from_json(data)
+            if policy_archive.is_one(path):
+                return cls(*policy_archive.read(path))
+            return cls.from_json(policy_file.content(path))
         except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+            raise (error if str(path) in str(error) else InputError(f"{path}: {error}")) from None
         except MemoryError:
             raise InputError(f"{path} needs more memory than there is.") from None
 

@@ -7,7 +7,6 @@ The file is a NumPy archive (.npz) of flat arrays and one text in JSON. Its form
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import certeq
+from certeq.base.archives import of_size, unpack
 from certeq.base.arrays import Integers, whole
 from certeq.base.doors import door
 from certeq.base.errors import InputError
 from certeq.base.keeping import pack
-from certeq.base.limits import most, way_out
 from certeq.base.writing import write_files
 from certeq.data.counting.parts import Part, matrix
 from certeq.data.counting.tallying import Cells
@@ -129,12 +128,9 @@ class Tallied:
     @classmethod
     def load(cls, path: str | Path, *, limit_bytes: int | None = None) -> Tallied:
         """Read a file that `save` wrote; sizes are checked before anything is unpacked."""
-        file, limit = Path(path), most("bytes") if limit_bytes is None else limit_bytes
-        with door(str(file), "It is damaged, or not a file of counts."):
-            if not file.is_file():
-                raise InputError(f"There is no file {file}." if not file.exists() else f"{file} is not a file.")
-            with zipfile.ZipFile(file) as archive:
-                return _tallied(_arrays(archive, file.name, limit))
+        arrays = unpack(path, ARRAYS, "file of counts", limit_bytes)
+        with door(str(path), "It is damaged, or not a file of counts."):
+            return _tallied(arrays)
 
 
 def finish(part: Part, roles: Roles, files: tuple[str, ...], fingerprint: str | None) -> Tallied:
@@ -181,34 +177,6 @@ def _cells(counts: Counts) -> Cells:
 # ---- out of a file ----
 
 
-def _arrays(archive: zipfile.ZipFile, name: str, limit: int) -> dict[str, NDArray[Any]]:
-    """Unpack the arrays that are expected, none of them larger than it says and all together within the limit."""
-    members = archive.infolist()
-    names = [member.filename.removesuffix(".npy") for member in members]
-    if len(set(names)) < len(names) or "about" not in names or not set(names) <= {*ARRAYS}:
-        raise InputError(f"{name} is not a file of counts, as certeq count writes it.")
-    if sum(member.file_size for member in members) > limit:
-        raise InputError(f"{name} unpacks to more than {limit:,} bytes. If that is meant, {way_out('bytes')}.")
-    if members[names.index("about")].file_size > most("policy_bytes"):  # JSON takes many times its size in memory
-        raise InputError(f"{name} has labels without end. If they are meant, {way_out('policy_bytes')}.")
-    return {key: _array(archive, member, ARRAYS[key]) for key, member in zip(names, members, strict=True)}
-
-
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kind: type[np.generic]) -> NDArray[Any]:
-    """One flat array of the kind that is expected; its header is read before anything else."""
-    with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version != (1, 0):
-            raise ValueError(f"{member.filename} has the version {version}")
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=10_000)
-        if dtype != np.dtype(kind) or len(shape) != 1 or shape[0] * dtype.itemsize > member.file_size:
-            raise ValueError(f"{member.filename} holds {dtype} {shape}")
-        array = np.frombuffer(stream.read(shape[0] * dtype.itemsize), dtype=dtype)
-        if len(array) != shape[0]:
-            raise ValueError(f"{member.filename} is cut off")
-        return array
-
-
 def _tallied(arrays: Mapping[str, NDArray[Any]]) -> Tallied:
     about = json.loads(arrays["about"].tobytes().decode("utf-8"), parse_constant=_refuse)
     if not isinstance(about, dict) or about.get("format") != FORMAT:
@@ -219,7 +187,7 @@ def _tallied(arrays: Mapping[str, NDArray[Any]]) -> Tallied:
     recipe, action_recipe = Recipe.from_json(about["states"]), Recipe.from_json(about["actions"])
     S, A = recipe.n_states, action_recipe.n_states
     ended = arrays.get("ended")
-    counts = _counts(_checked(arrays, S, A), None if ended is None else _of_size(ended, S * A, "ended"), recipe, A)
+    counts = _counts(_checked(arrays, S, A), None if ended is None else of_size(ended, S * A, "ended"), recipe, A)
     rewards = None
     if "reward" in about:
         rewards = (_sums if version > 1 else _sums_by_pair)(arrays, counts, about["reward"])
@@ -240,8 +208,8 @@ def _tallied(arrays: Mapping[str, NDArray[Any]]) -> Tallied:
 def _checked(arrays: Mapping[str, NDArray[Any]], S: int, A: int) -> Cells:
     """Cells whose numbers make sense: a matrix of them is trusted by compiled code."""
     pointer, outcome, number = (arrays[name] for name in ("pointer", "next_state", "count"))
-    _of_size(pointer, S * A + 1, "pointer")
-    _of_size(number, len(outcome), "count")
+    of_size(pointer, S * A + 1, "pointer")
+    of_size(number, len(outcome), "count")
     if pointer[0] != 0 or pointer[-1] != len(outcome) or (np.diff(pointer) < 0).any():
         raise ValueError("pointer must rise from 0 to the number of cells")
     inner = np.ones(len(outcome), dtype=bool)  # cells that are not the first of their line
@@ -257,7 +225,7 @@ def _checked(arrays: Mapping[str, NDArray[Any]], S: int, A: int) -> Cells:
 
 def _sums(arrays: Mapping[str, NDArray[Any]], counts: Counts, said: Mapping[str, Any]) -> Sums:
     S, A = counts.n_states, counts.n_actions
-    earned = _of_size(arrays["reward_earned"], 2 * S * A, "reward_earned").reshape(2, S, A)
+    earned = of_size(arrays["reward_earned"], 2 * S * A, "reward_earned").reshape(2, S, A)
     spread = np.array([_number(each) for each in said["spread"]])
     span = np.array([(np.inf, -np.inf) if ends is None else tuple(map(_number, ends)) for ends in said["span"]])
     if spread.shape != (2,) or span.shape != (2, 2):
@@ -271,7 +239,7 @@ def _sums_by_pair(arrays: Mapping[str, NDArray[Any]], counts: Counts, said: Mapp
     Where a pair both went on and ended, its endings are taken to have paid what such endings paid on average.
     """
     S, A = counts.n_states, counts.n_actions
-    total = _of_size(arrays["reward_total"], S * A, "reward_total").reshape(S, A)
+    total = of_size(arrays["reward_total"], S * A, "reward_total").reshape(S, A)
     number, (arrivals, arrived) = _kinds(counts), _arrived(arrays, counts)
     went_on, ended = number
     both = (went_on > 0) & (ended > 0)
@@ -300,7 +268,7 @@ def _arrived(arrays: Mapping[str, NDArray[Any]], counts: Counts) -> tuple[Intege
     flat = counts.transitions if counts.sparse else counts.transitions.reshape(S * A, S)
     ended = 0 if counts.ended is None else int(counts.ended.sum())
     arrivals = np.append(np.asarray(flat.sum(axis=0), dtype=np.int64), ended)
-    return arrivals, _of_size(arrays["reward_arrived"], S + 1, "reward_arrived")
+    return arrivals, of_size(arrays["reward_arrived"], S + 1, "reward_arrived")
 
 
 def _checked_sums(sums: Sums) -> Sums:
@@ -311,12 +279,6 @@ def _checked_sums(sums: Sums) -> Sums:
     if (np.abs(sums.earned) > 2 * sums.number).any() or max(sums.spread.max(), np.abs(sums.arrived).max()) > most:
         raise ValueError("so few rows cannot have earned so much")
     return sums
-
-
-def _of_size(array: NDArray[Any], size: int, name: str) -> NDArray[Any]:
-    if len(array) != size:
-        raise ValueError(f"{name} has {len(array)} entries instead of {size}")
-    return array
 
 
 def _number(value: Any) -> float:

@@ -205,7 +205,12 @@ class Recipe:
     @property
     def form(self) -> RecipeForm:
         """As files have it."""
-        return RecipeForm(VERSION, list(self.axes), self.cells.tolist())
+        return RecipeForm(*self.form_without_cells, self.cells.tolist())
+
+    @property
+    def form_without_cells(self) -> tuple[int, list[Any]]:
+        """Version and axes, as files have them."""
+        return VERSION, list(self.axes)
 
     def to_json(self) -> dict[str, Any]:
         """As a plain dict that JSON can hold."""
@@ -220,10 +225,15 @@ class Recipe:
     @classmethod
     def of(cls, form: RecipeForm) -> Recipe:
         """The recipe that a file has."""
-        if form.version != VERSION:
-            raise InputError(f"The recipe has version {form.version}; this certeq reads version {VERSION}.")
-        axes = tuple(_axis(axis, f"axes[{i}]") for i, axis in enumerate(form.axes))
+        axes = cls.read_axes(form.version, form.axes)
         return cls(axes, whole_table("recipe", "cells", form.cells, (len(form.cells), len(axes))))
+
+    @staticmethod
+    def read_axes(version: int | float, axes: list[Any]) -> tuple[Axis, ...]:
+        """The axes that a file has."""
+        if version != VERSION:
+            raise InputError(f"The recipe has version {version}; this certeq reads version {VERSION}.")
+        return tuple(_axis(axis, f"axes[{i}]") for i, axis in enumerate(axes))
 
 
 def _axis(given: Any, place: str) -> Axis:
