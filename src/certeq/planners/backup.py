@@ -76,12 +76,17 @@ def chosen(table: Floats, policy: Integers) -> Floats:
 
 
 def value_policy(
-    model: Kernel, reward: Floats, discount: Floats, policy: Integers, start: Floats | None = None
+    model: Kernel,
+    reward: Floats,
+    discount: Floats,
+    policy: Integers,
+    start: Floats | None = None,
+    tolerance: float = 1e-14,
 ) -> Floats:
-    """Solve V = R_π + γ T_π V: exactly for dense rows, to rounding by a Krylov method for sparse ones."""
+    """Solve V = R_π + γ T_π V: exactly for dense rows, by a Krylov method for sparse ones, to rounding unless said."""
     gain = chosen(reward, policy)
     if is_sparse(model):
-        return _value_sparse(policy_operator(model, policy), gain, float(discount), start)
+        return _value_sparse(policy_operator(model, policy), gain, float(discount), start, tolerance)
     rows = policy_rows(model, policy)
     system = np.eye(rows.shape[-1]) - discount[..., None, None] * rows
     gain = np.broadcast_to(gain, system.shape[:-1])
@@ -127,14 +132,16 @@ def policy_operator(model: Kernel, policy: Integers) -> Callable[[Floats], Float
     return lambda values: np.asarray(own @ values)
 
 
-def _value_sparse(apply: Callable[[Floats], Floats], gain: Floats, discount: float, start: Floats | None) -> Floats:
+def _value_sparse(
+    apply: Callable[[Floats], Floats], gain: Floats, discount: float, start: Floats | None, tolerance: float = 1e-14
+) -> Floats:
     S = len(gain)
     values = np.zeros(S) if start is None else start.copy()
     system: Any = LinearOperator((S, S), matvec=lambda v: v - discount * apply(v), dtype=np.float64)
     scale = max(float(np.abs(gain).max()), 1e-300)
     for method in (bicgstab, gmres, gmres):
         residual = gain - system @ values
-        if np.abs(residual).max() <= 1e-14 * scale:
+        if np.abs(residual).max() <= tolerance * scale:
             break
         settings = {"restart": min(S, 100), "maxiter": 50} if method is gmres else {"maxiter": 1000}
         step, _ = method(system, residual, rtol=1e-13, atol=1e-15 * scale, **settings)

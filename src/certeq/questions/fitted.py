@@ -21,6 +21,7 @@ from certeq.questions.chains import LASTING, value_chains
 from certeq.questions.log import Log
 
 DENSE = 500  # states up to which chains are written out
+PRECISE = 1e-10  # of the largest gain, left of a large chain: far below what drawing episodes again moves
 
 
 class Critic(NamedTuple):
@@ -135,7 +136,7 @@ def _solve_sparse(log: Log, made: Fitted, gain: Floats) -> Floats:
     if log.discount == 1 and not _ends(chain):
         return np.full(size, np.nan)
     only = np.zeros(size, dtype=np.int64)
-    return value_policy(SparseRows(chain, size, 1), gain[:, None], np.asarray(log.discount), only)
+    return value_policy(SparseRows(chain, size, 1), gain[:, None], np.asarray(log.discount), only, tolerance=PRECISE)
 
 
 def _chain(log: Log, made: Fitted, step: int = 0) -> Any:
