@@ -4,7 +4,7 @@ Logs of each size, six rows per state, three actions, episodes of ten rows that 
 columns with moves to nearby cells; *cube*, three of them; *labels*, one column of texts without order, each of which
 leads to a few others; *endless*, the lattice with episodes that were cut off, so that values reach a hundred decisions
 ahead. Told are seconds of waiting and of all processors, the peak of the memory, and what is on the disk, with report
-and policy files; then what ``apply`` takes for 1,000 of the rows. ``split`` tells what each question takes instead.
+and policy files; then what ``apply`` takes for 1,000 of the rows.
 """
 
 from __future__ import annotations
