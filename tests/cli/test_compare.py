@@ -33,7 +33,7 @@ def run(*words):
 def test_it_recommends_in_words_and_writes_numbers_and_a_picture(rows, tmp_path):
     told = run(rows, *FEW, "--out", tmp_path / "out")
     assert told.exit_code == 0, told.output
-    assert "Use " in told.output
+    assert told.output.startswith("Use ")
     written = json.loads((tmp_path / "out" / "compare.json").read_text())
     assert written["format"] == "certeq-comparison"
     assert written["seed"] == 0

@@ -1,6 +1,7 @@
 """certeq learn: from a file to a folder with a policy; what cannot be learned from is one paragraph and exit code 2."""
 
 import hashlib
+import html
 import io
 import json
 import os
@@ -167,8 +168,11 @@ def test_an_audit_and_a_comparison_have_reports_too(certeq, file):
     assert "Discounting at 0.7 treats your best-observed pair" in page
     assert certeq("compare", rows, "--report", "--draws", 40, "--folds", 2, "--out", "two").code == 0
     page = Path("two/report.html").read_text(encoding="utf-8")
-    assert "Other regularizers" in page
-    assert 'id="comparison-table"' in page
+    assert page.index("<h1>Use ") < page.index("How well they predict") < page.index('id="comparison-table"')
+    assert "What is advised" not in page
+    words = [json.loads(Path("two/compare.json").read_text())["words"], Path("two/compare.csv").read_text()]
+    assert html.unescape(page).count(words[0][0]) == 1
+    assert (words[1].count(",a tie,") > 0) == ("a tie, " in page)
 
 
 def test_a_report_in_the_way_is_kept(refused, file):

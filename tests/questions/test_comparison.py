@@ -1,5 +1,7 @@
 """Compare: held-out scores and expected errors against plain loops, choices that follow the numbers, bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from certeq.questions.compare import _expected_error, _split, compare
 from certeq.questions.comparison import RECORDED, Comparison, Entry
 from certeq.questions.credible import Posterior
 from certeq.regularizers import DEFAULT
+from certeq.report.comparing import table
 
 WHICH = ["evidence", "none", "discount", "uniform_prior", "learned_target"]
 
@@ -102,17 +105,18 @@ def test_agreement_counts_decisions_on_record(found, river):
     assert found.agreement("evidence", "evidence") == 1
 
 
-def made_up(scores):
-    """A comparison in which each method scores as given, on 50 episodes of 10 rows."""
+def made_up(scores, worth=None):
+    """A comparison in which each method scores as given, on 50 episodes of 10 rows, and is worth 1 unless given."""
     noise = np.sin(np.arange(50.0))
-    policy = np.zeros(2, dtype=np.int64)
     entries = tuple(
-        Entry(name, {}, 10 * mean + spread * noise, 0.5, 0, 0.1, 0.1, policy) for name, (mean, spread) in scores.items()
+        Entry(name, {}, 10 * mean + spread * noise, 0.5, int(mean == -np.inf), 0.1, 0.1, np.full(2, i))
+        for i, (name, (mean, spread)) in enumerate(scores.items())
     )
     names = (*scores, RECORDED)
-    values = Posterior(
-        names, np.ones((len(names), 5, 2)), np.array([0.5, 0.5]), np.ones(len(names)), np.ones((2, 2)), np.ones(2)
-    )
+    drawn = np.ones((len(names), 200, 2))
+    for name, (mean, spread) in (worth or {}).items():
+        drawn[names.index(name)] = np.random.default_rng(names.index(name)).normal(mean, spread, (200, 1))
+    values = Posterior(names, drawn, np.array([0.5, 0.5]), np.ones(len(names)), np.ones((2, 2)), np.ones(2))
     return Comparison(entries, 500, "episodes", 5, values, {"all": 1.0}, {"uniform": 1.0}, np.ones(2, dtype=np.int64))
 
 
@@ -121,11 +125,73 @@ def test_the_default_is_recommended_unless_another_is_clearly_better():
     close = made_up({DEFAULT: (-1.01, 0.0), "uniform_prior": (-1.0, 5.0)})
     assert close.best == "uniform_prior"
     assert close.recommended == DEFAULT
-    assert "no more than two standard errors" in close.lines()[0]
+    assert close.lines()[0].startswith(f"Use {DEFAULT}, the default. uniform_prior predicts")
+    assert "a tie" in close.lines()[0]
     clear = made_up({DEFAULT: (-1.5, 0.0), "uniform_prior": (-1.0, 0.1)})
     assert clear.recommended == "uniform_prior"
     assert "Use uniform_prior" in clear.lines()[0]
     assert made_up({"none": (-2.0, 0.1), "least_mse": (-1.0, 0.1)}).recommended == "least_mse"
+    assert made_up({DEFAULT: (-np.inf, 0.1), "least_mse": (-1.0, 0.1)}).recommended == "least_mse"
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        (
+            {DEFAULT: (-1.0, 0.1), "none": (-2.0, 0.2)},
+            "Next comes none, 1 behind in log probability per transition, st",
+        ),
+        ({DEFAULT: (-1.0, 0.1), "none": (-1.01, 5.0)}, ": a tie."),
+        ({DEFAULT: (-1.0, 0.1), "none": (-np.inf, 0.0)}, "all others rule out something that happened."),
+        ({DEFAULT: (-np.inf, 0.1), "none": (-np.inf, 0.0)}, "all of them rule out something that happened, and its"),
+        ({DEFAULT: (-1.0, 0.1)}, "it is the only one here that predicts."),
+    ],
+)
+def test_the_first_sentence_gives_the_recommendation_its_reason_and_its_error(scores, said):
+    first = made_up(scores).lines()[0]
+    assert first.startswith(f"Use {DEFAULT}: ")
+    assert said in first
+
+
+def test_the_standard_error_is_that_of_a_mean_over_episodes():
+    found = made_up({DEFAULT: (-1.0, 0.1), "none": (-2.0, 0.7)})
+    apart = [(-10 + 0.1 * np.sin(i)) - (-20 + 0.7 * np.sin(i)) for i in range(50)]
+    middle = sum(apart) / 50
+    error = (sum((each - middle) ** 2 for each in apart) / 49 / 50) ** 0.5 / 10  # 10 transitions in each
+    assert found.lead(DEFAULT, "none") == pytest.approx((middle / 10, error))
+
+
+def test_a_difference_is_a_tie_just_where_its_interval_includes_zero():
+    """Against a literal count: 90 % of the sorted differences of paired draws, and two standard errors of leads."""
+    scores = {DEFAULT: (-1.0, 0.1), "none": (-1.01, 3.0), "evidence": (-1.3, 0.1), "discount": (np.nan, 0.0)}
+    worth = {DEFAULT: (1.0, 0.3), "none": (0.9, 0.3), "evidence": (-3.0, 0.3), "discount": (4.0, 0.3)}
+    found = made_up(scores, worth | {RECORDED: (1.1, 0.3)})
+    words = {"none": "a tie", "evidence": "worth less", "discount": "worth more", RECORDED: "a tie"}
+    for name, word in words.items():
+        one, two = (found.values.state_values[found.values.names.index(each)] for each in (name, DEFAULT))
+        apart = sorted(float(a - b) for a, b in zip(one[:, 0], two[:, 0], strict=True))
+        includes = apart[9] <= 0 <= apart[190]  # of 200: 5 % on either side
+        assert includes == (word == "a tie")
+        assert found.worth(name)[0] == word
+    assert [found.prediction(name)[0] for name in scores] == ["recommended", "a tie", "worse", "predicts nothing"]
+    told = " ".join(found.lines())
+    assert "the advice of discount is worth more than that of learned_target: by" in told
+    assert "The advice of learned_target is worth more than that of evidence; it ties with that of none" in told
+    assert "What was recorded is a tie with it" in told
+    against = {each["name"]: each["against_recommended"] for each in found.to_json()["regularizers"]}
+    assert against["none"]["value"]["verdict"] == against["none"]["prediction"]["verdict"] == "a tie"
+    header, *lines = table(found)[0], *table(found)[1]
+    assert {line[0]: line[header.index("worth")] for line in lines} | {RECORDED: "a tie", DEFAULT: "recommended"} == (
+        words | {DEFAULT: "recommended"}
+    )
+
+
+def test_the_command_learns_with_what_is_recommended():
+    clear = made_up({DEFAULT: (-1.5, 0.0), "uniform_prior": (-1.0, 0.1)})
+    entry = replace(clear.entries[1], settings={"strength": 0.3})
+    told = replace(clear, entries=(clear.entries[0], entry)).command
+    assert told == "certeq learn --regularizer uniform_prior --setting strength=0.3"
+    assert made_up({DEFAULT: (-1.0, 0.1)}).command == "certeq learn"
 
 
 def test_the_same_seed_gives_the_same_comparison_on_any_number_of_threads(river, found):
@@ -135,7 +201,7 @@ def test_the_same_seed_gives_the_same_comparison_on_any_number_of_threads(river,
 
 def test_words_speak_of_the_choice_its_stakes_and_the_structure(found):
     words = " ".join(found.lines())
-    for part in ("held-out transitions", "worth more than what was recorded", "How strongly to regularize"):
+    for part in ("held-out transitions", "what was recorded", "How strongly to regularize"):
         assert part in words
 
 
@@ -145,6 +211,7 @@ def test_words_speak_of_the_choice_its_stakes_and_the_structure(found):
         ({"regularizers": ["evidense"]}, r"no regularizer named 'evidense'\. Did you mean 'evidence'"),
         ({"regularizers": ["expert_prior"]}, "expert_prior needs your target"),
         ({"regularizers": []}, "at least one regularizer"),
+        ({"regularizers": ["discount"]}, "discount predicts nothing"),
         ({"folds": 1}, "folds must be at least 2"),
         ({"folds": 13}, "13 folds need at least as many episodes; there are 12"),
     ],

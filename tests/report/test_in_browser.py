@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import certeq
+from certeq.questions.compare import compare
 from certeq.questions.examine import examine
 from certeq.questions.findings import Findings
+from certeq.report import compared_page
 from certeq.report.learned_page import STEPS, render
 from certeq.worlds import examples
 
@@ -301,6 +303,23 @@ def test_no_rule_of_axe_is_broken(show, browser, which, width, scheme, request):
     browser.js("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     browser.js(f"{AXE.read_text(encoding='utf-8')}; 0")
     assert browser.js(BROKEN) == []
+    browser.size(1280)
+    browser.media()
+
+
+def test_the_page_on_a_comparison_breaks_no_rule_of_axe_either(browser, walk, tmp_path):
+    learned = certeq.learn(walk, draws=0)
+    compared = compare(learned, regularizers=["learned_target", "none", "evidence"], folds=2, draws=20)
+    path = tmp_path / "compared.html"
+    path.write_text(compared_page.render(compared, learned), encoding="utf-8")
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        browser.size(width, mobile=width < 500)
+        browser.media(scheme=scheme)
+        browser.open(path)
+        assert browser.console == []
+        browser.js(f"document.querySelector('details').open = true; {AXE.read_text(encoding='utf-8')}; 0")
+        assert browser.js(BROKEN) == []
+        assert browser.js("document.documentElement.scrollWidth <= window.innerWidth")
     browser.size(1280)
     browser.media()
 

@@ -30,19 +30,20 @@ def compare(
     request: Request,
     known: source.Known,
     rules: Annotated[Rules, Without.of("regularizer", "settings", "risk", "horizon", "average", "limit")],
-    output: Annotated[Output, Without.of("checklist")],
+    output: Annotated[Output, Without.of("checklist", "suppress_below")],
     work: Work,
 ) -> None:
     """Compare regularizers on your own data and recommend one.
 
-    Judged by how well they predict held-out episodes, by their expected error, and by what their advice is worth under
-    the posterior. Writes compare.json, compare.csv, compare.svg and report.html.
+    They are judged by how well they predict held-out episodes, and by what their advice is worth in models drawn from
+    the posterior. Differences whose interval includes 0 are called ties. Writes compare.json, compare.csv, compare.svg
+    and report.html, the page on the comparison; for a report on one policy, use certeq learn.
     """
     from certeq.base import texts, writing
     from certeq.cli import show
     from certeq.learning.learned import learn
     from certeq.questions.compare import compare as run
-    from certeq.report import comparing, style
+    from certeq.report import compared_page, comparing, style
 
     if data is not None and source.is_counts(data):
         raise InputError(
@@ -66,40 +67,40 @@ def compare(
         paths["compare.svg"]: style.to_svg(comparing.comparison(found)),
     }
     if output.report:
-        _, files[paths["report.html"]] = show.page(learned, output, work, data, comparison=found)
+        files[paths["report.html"]] = compared_page.render(found, learned, **show.heading(output, data))
     writing.write_files(files, force=output.force)
-    for line in found.lines():
-        console.print(show.escape(line))
+    first, *more = map(show.escape, found.lines())
+    console.print(f"[bold]{first}[/bold]")
+    for line in more:
+        console.print(line)
     console.print()
     _table(console, found)
+    console.print(f"Next: {found.command}, with the same file and options, for the policy and the report on it.")
     show.written(console, *paths.values())
 
 
 def _table(console: Console, found: Comparison) -> None:
-    """One line for each regularizer."""
-    import numpy as np
+    """One line for each regularizer, compared with the recommended one."""
     from rich.table import Table
 
-    table = Table(title="Regularizers", title_justify="left", header_style="bold", box=None, pad_edge=False)
+    from certeq.base.display import percent
+    from certeq.report import comparing
+
+    table = Table(header_style="bold", box=None, pad_edge=False)
     table.add_column("regularizer", no_wrap=True)
-    for name in ("strength", "log prob.", "brier", "exp. error", "MSE", "value (90 %)", "difference (90 %)", "agrees"):
-        table.add_column(name, justify="right")
+    for name in ("strength", "prediction (s.e.)", "value (90 % interval)", "agrees"):
+        table.add_column(name, justify="right" if name in ("strength", "agrees") else "left")
     for each in found.entries:
-        value, apart = found.values.interval(each.name), found.values.difference(each.name, found.recommended)
-        score = found.score(each.name)
         table.add_row(
             f"[bold]{each.name}[/bold]" if each.name == found.recommended else each.name,
             f"{each.settings['strength']:g}" if each.settings else "",
-            f"{score:.3f}" if np.isfinite(score) else f"rules out {each.impossible}" if each.predicts else "",
-            f"{each.brier:.3f}" if each.predicts else "",
-            f"{each.expected_error:.3f}",
-            f"{each.mse:.3f}",
-            f"{value.mean:.3g} ({value.low:.3g}, {value.high:.3g})",
-            f"{apart.mean:+.2g} ({apart.low:+.2g}, {apart.high:+.2g})" if apart.mean or apart.high else "the same",
-            f"{found.agreement(each.name, found.recommended):.0%}",
+            comparing.shown(found, each.name)[0],
+            comparing.value_words(found, each.name),
+            percent(found.agreement(each.name, found.recommended)),
         )
     console.print(table)
     console.print(
-        "[dim]log prob.: of a held-out transition, more is better; brier, exp. error, MSE: squared error of rows,"
+        "[dim]All compared with the recommended one. prediction: log probability of a held-out transition, standard "
+        "error in parentheses; value: in the same drawn models; agrees: share of recorded decisions with the same "
+        "advice. More in compare.csv.[/dim]"
     )
-    console.print("[dim]less is better; difference: in value to the recommended policy, in the same drawn models[/dim]")

@@ -108,15 +108,18 @@ def page(learned: Learned, output: Output, work: Work, data: Path | None, **aske
                 learned, draws=output.draws, rng=output.seed, notice=steps.begin, executor=executor, **asked
             )
         steps.begin("Drawing and writing the report")
-        return findings, render(
-            findings,
-            title=output.title,
-            author=output.author,
-            date=date.today().isoformat(),
-            source="the bundled trial" if data is None else data.name,
-            suppress_below=output.suppress_below,
-            manifest={"seed": output.seed},
-        )
+        return findings, render(findings, suppress_below=output.suppress_below, **heading(output, data))
+
+
+def heading(output: Output, data: Path | None) -> dict[str, Any]:
+    """What a page says of itself."""
+    return {
+        "title": output.title,
+        "author": output.author,
+        "date": date.today().isoformat(),
+        "source": "the bundled trial" if data is None else data.name,
+        "manifest": {"seed": output.seed},
+    }
 
 
 def sure(learned: Learned, output: Output, work: Work) -> Learned:

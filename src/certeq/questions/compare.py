@@ -154,6 +154,8 @@ def _names(given: Sequence[str] | None) -> list[str]:
             raise InputError(f"{name} needs your {needs}; compare it by learning with it and looking at its report.")
     if not names:
         raise InputError("Name at least one regularizer to compare.")
+    if all(name in ALIKE for name in names):
+        raise InputError(f"{' and '.join(names)} predicts nothing; name at least one regularizer that does.")
     return sorted(names, key=lambda name: name != DEFAULT)
 
 

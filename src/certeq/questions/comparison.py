@@ -4,20 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
-from certeq.base.display import told
+from certeq.base.display import number, percent, told
 from certeq.base.errors import unknown
 from certeq.base.texts import finite
 from certeq.questions.asking import RECORDED
-from certeq.questions.credible import Posterior
+from certeq.questions.credible import Difference, Posterior
 from certeq.regularizers import DEFAULT
 from certeq.regularizers.learned_target import WORDS
 
-SLIGHT = 1e-3  # of log probability per transition: not worth a word
+TIE = "a tie"  # of two whose difference may well be 0: its interval includes it
+
+
+class Lead(NamedTuple):
+    """How much better one predicts than another: log probability per held-out transition, and its standard error."""
+
+    mean: float
+    error: float  # NaN where one of them rules out what happened
+
+    @property
+    def low(self) -> float:
+        """Two standard errors less."""
+        return self.mean - 2 * self.error
+
+    @property
+    def high(self) -> float:
+        """Two standard errors more."""
+        return self.mean + 2 * self.error
 
 
 @dataclass(frozen=True)
@@ -64,13 +81,33 @@ class Comparison:
         """Mean log probability of a held-out transition."""
         return float(self.entry(name).held_out.sum() / self.transitions)
 
-    def lead(self, first: str, second: str) -> tuple[float, float]:
+    def lead(self, first: str, second: str) -> Lead:
         """How much better the first predicts than the second, per transition, and the standard error of that."""
         apart = self.entry(first).held_out - self.entry(second).held_out
         if not np.isfinite(apart).all():
-            return float(self.score(first) - self.score(second)), float("nan")
+            return Lead(float(self.score(first) - self.score(second)), float("nan"))
         scale = self.transitions / len(apart)
-        return float(apart.mean() / scale), float(apart.std(ddof=1) / np.sqrt(len(apart)) / scale)
+        return Lead(float(apart.mean() / scale), float(apart.std(ddof=1) / np.sqrt(len(apart)) / scale))
+
+    def prediction(self, name: str) -> tuple[str, Lead | None]:
+        """How well it predicts compared with the recommended, in a word and, where both can be scored, in numbers."""
+        entry = self.entry(name)
+        if not entry.predicts:
+            return "predicts nothing", None
+        if entry.impossible:
+            return f"rules out {entry.impossible:,}", None
+        if name == self.recommended:
+            return "recommended", None
+        lead = self.lead(name, self.recommended)
+        return _verdict(lead, "better", "worse"), lead
+
+    def worth(self, name: str) -> tuple[str, Difference]:
+        """What its advice, or what was recorded, is worth compared with the recommended advice: a word, and numbers."""
+        apart = self.values.difference(name, self.recommended)
+        if name == self.recommended:
+            return "recommended", apart
+        same = name != RECORDED and (self.entry(name).policy == self.entry(self.recommended).policy).all()
+        return "the same advice" if same else _verdict(apart, "worth more", "worth less"), apart
 
     def agreement(self, first: str, second: str) -> float:
         """Share of the visits whose state gets the same advice from both."""
@@ -80,23 +117,30 @@ class Comparison:
     @property
     def best(self) -> str:
         """Who predicts held-out transitions best."""
-        able = [each.name for each in self.entries if each.predicts]
-        return max(able, key=self.score)
+        able = [each for each in self.entries if each.predicts]
+        return max(able, key=lambda each: (self.score(each.name), -each.brier)).name
 
     @property
     def recommended(self) -> str:
         """The default, unless another predicts better by more than two standard errors."""
         if DEFAULT not in [each.name for each in self.entries] or self.best == DEFAULT:
             return self.best
-        lead, error = self.lead(self.best, DEFAULT)
-        return self.best if lead > 2 * error else DEFAULT
+        lead = self.lead(self.best, DEFAULT)
+        return self.best if lead.low > 0 or lead.mean == np.inf else DEFAULT
+
+    @property
+    def command(self) -> str:
+        """How to learn with the recommended regularizer."""
+        chosen = self.entry(self.recommended)
+        said = "" if chosen.name == DEFAULT else f" --regularizer {chosen.name}"
+        return "certeq learn" + said + "".join(f" --setting {name}={what:g}" for name, what in chosen.settings.items())
 
     def _repr_html_(self) -> str:
         return told(self.lines())
 
     def lines(self) -> list[str]:
         """What was found, in words."""
-        return [_recommendation(self), *_stakes(self), *_structure_words(self)]
+        return [_recommendation(self), *_values(self), *_stakes(self), *_structure_words(self)]
 
     def to_json(self) -> dict[str, Any]:
         """Write everything as plain values."""
@@ -119,7 +163,7 @@ class Comparison:
                     "expected_error": each.expected_error,
                     "mse": each.mse,
                     "value": self.values.interval(each.name)._asdict(),
-                    "against_default": self._against(each.name),
+                    "against_recommended": self._against(each.name),
                     "policy": each.policy.tolist(),
                 }
                 for each in self.entries
@@ -130,53 +174,96 @@ class Comparison:
             "behavior": self.values.interval(RECORDED)._asdict(),
         }
 
-    def _against(self, name: str) -> dict[str, float | None]:
-        """Paired difference in value to the recommended policy."""
-        found = self.values.difference(name, self.recommended)
-        return {key: finite(value) for key, value in found._asdict().items()}
+    def _against(self, name: str) -> dict[str, Any]:
+        """How it predicts compared with the recommended one, and the paired difference in value."""
+        (word, lead), (worth, apart) = self.prediction(name), self.worth(name)
+        mean, error = (None, None) if lead is None else lead
+        return {
+            "prediction": {"verdict": word, "lead": mean, "standard_error": error},
+            "value": {"verdict": worth, **{key: finite(value) for key, value in apart._asdict().items()}},
+        }
+
+
+def _verdict(apart: Lead | Difference, more: str, less: str) -> str:
+    """Which way a difference goes, if its interval leaves 0 out."""
+    return more if apart.low > 0 else less if apart.high < 0 else TIE
 
 
 def _recommendation(found: Comparison) -> str:
-    best, chosen = found.best, found.recommended
-    if chosen == DEFAULT and best == DEFAULT:
-        return f"Use {DEFAULT}: of all regularizers it predicts held-out transitions best."
-    lead, error = found.lead(best, DEFAULT) if DEFAULT in [e.name for e in found.entries] else (0.0, 0.0)
-    if chosen == DEFAULT and lead < SLIGHT:
-        return f"Use {DEFAULT}: no other predicts held-out transitions better ({best} predicts them as well)."
-    if chosen == DEFAULT:
+    """Which to use, and why: who predicts best, by how much, and how sure that is."""
+    chosen, best = found.recommended, found.best
+    if found.entry(chosen).impossible:
+        why = "its Brier score is the best" if chosen == best else "it is the default"
+        return f"Use {chosen}: all of them rule out something that happened, and {why}."
+    if chosen != best:
+        lead = found.lead(best, chosen)
         return (
-            f"Use {DEFAULT}. {best} predicts held-out transitions a little better (log probability +{lead:.3g} per "
-            f"transition), but by no more than two standard errors ({error:.2g} each)."
+            f"Use {chosen}, the default. {best} predicts held-out transitions a little better, but that is {TIE}: "
+            f"log probability +{number(lead.mean)} per transition, standard error {number(lead.error, 2)}."
         )
-    return f"Use {chosen}: it predicts held-out transitions best."
+    others = [each.name for each in found.entries if each.predicts and each.name != chosen]
+    if not others:
+        return f"Use {chosen}: it is the only one here that predicts."
+    second = max(others, key=found.score)
+    word, apart = found.prediction(second)
+    if apart is None:
+        return f"Use {chosen}: all others rule out something that happened."
+    behind = f"{number(-apart.mean)} behind in log probability per transition, standard error {number(apart.error, 2)}"
+    return (
+        f"Use {chosen}: it predicts held-out transitions best. Next comes {second}, {behind}"
+        f"{f': {TIE}' if word == TIE else ''}."
+    )
+
+
+def _values(found: Comparison) -> list[str]:
+    """What the recommended advice is worth beside that of the others, and beside what was recorded."""
+    chosen, named = found.recommended, dict[str, list[str]]()
+    for each in found.entries:
+        named.setdefault(found.worth(each.name)[0], []).append(each.name)
+    lines = []
+    for name in named.get("worth more", ()):
+        gap = found.worth(name)[1]
+        lines.append(
+            f"In the drawn models the advice of {name} is worth more than that of {chosen}: by {number(gap.mean)}, "
+            f"90 % interval {number(gap.low)} to {number(gap.high)}. Look at where they differ before you choose."
+        )
+    told = [
+        f"{words} {'every other' if 1 < len(named[word]) == len(found.entries) - 1 else _listed(named[word])}{why}"
+        for word, words, why in (
+            ("worth less", "is worth more than that of", ""),
+            (TIE, "ties with that of", " (the 90 % interval of the difference includes 0)"),
+            ("the same advice", "is the same as that of", ""),
+        )
+        if word in named
+    ]
+    if told:
+        lines.append(f"The advice of {chosen} {'; it '.join(told)}.")
+    against = found.values.difference(chosen, RECORDED)
+    ends = f"90 % interval {number(against.low)} to {number(against.high)}"
+    lines.append(
+        f"What was recorded is {TIE} with it: the difference is {number(against.mean)}, {ends}."
+        if (word := _verdict(against, "more", "less")) == TIE
+        else f"It is worth {word} than what was recorded: the difference is {number(against.mean)}, {ends}."
+    )
+    lines[-1] += f" The chance that it is worth more is {percent(against.better, found.values.draws)}."
+    return lines
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _stakes(found: Comparison) -> list[str]:
     """How much the choice matters for the advice."""
     chosen = found.recommended
     others = [each.name for each in found.entries if each.name != chosen]
-    lines = []
-    if others:
-        least = min(others, key=lambda name: found.agreement(chosen, name))
-        lines.append(
-            f"The advice of {chosen} and of {least}, which differs most from it, is the same for "
-            f"{found.agreement(chosen, least):.0%} of the decisions on record."
-        )
-        surest = max(others, key=lambda name: found.values.difference(name, chosen).better)
-        gap = found.values.difference(surest, chosen)
-        if gap.low > 0:
-            lines.append(
-                f"Under the posterior the policy of {surest} is worth more than that of {chosen}: by {gap.mean:.3g}, "
-                f"90 % interval {gap.low:.3g} to {gap.high:.3g}. Look at where they differ before you choose."
-            )
-        else:
-            lines.append(f"No other policy is clearly worth more than that of {chosen} under the posterior.")
-    against = found.values.difference(chosen, RECORDED)
-    lines.append(
-        f"The chance that it is worth more than what was recorded is {against.better:.0%}; the difference is "
-        f"{against.mean:.3g}, 90 % interval {against.low:.3g} to {against.high:.3g}."
-    )
-    return lines
+    if not others:
+        return []
+    least = min(others, key=lambda name: found.agreement(chosen, name))
+    shared = found.agreement(chosen, least)
+    if shared == 1:
+        return ["All give the same advice for every decision on record: the data decide, not the method."]
+    return [f"{least} differs most from it: the same advice for {percent(shared)} of the decisions on record."]
 
 
 def _structure_words(found: Comparison) -> list[str]:
@@ -190,6 +277,6 @@ def _structure_words(found: Comparison) -> list[str]:
     target = max(found.targets, key=lambda name: found.targets[name])
     return [
         f"How strongly to regularize is best decided for {means.get(structure, structure)} "
-        f"(probability {found.structures[structure]:.0%}); a target that is learned comes mostly {WORDS[target]} "
-        f"({found.targets[target]:.0%})."
+        f"(probability {percent(found.structures[structure])}); a target that is learned comes mostly {WORDS[target]} "
+        f"({percent(found.targets[target])})."
     ]

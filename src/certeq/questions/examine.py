@@ -21,7 +21,6 @@ from certeq.learning.learned import learn as plain_learn
 from certeq.learning.rules import Rules
 from certeq.planners import Progress
 from certeq.questions.asking import Asking, Question, check_work
-from certeq.questions.comparison import Comparison
 from certeq.questions.findings import Findings
 
 SURE = ("plain", "posterior", "risk")  # questions that tell how sure each action is, and so what is advised alone
@@ -43,7 +42,6 @@ def examine(
     draws: int | None = None,
     rng: Rng = 0,
     planning_discount: float | None = None,
-    comparison: Comparison | None = None,
     notice: Callable[[str], None] = lambda doing: None,
     executor: Executor | None = None,
 ) -> Findings:
@@ -58,8 +56,6 @@ def examine(
         the model is large.
     planning_discount
         The one that is audited: 0.9 unless said, or nine tenths of a smaller discount.
-    comparison
-        What `certeq.questions.compare.compare` found on the same data, if it was asked.
     notice
         Told what is being done; two questions are asked at a time, so not always from this thread.
     executor
@@ -83,7 +79,7 @@ def examine(
         others.result()
     found = {name: asking.found[name] for name in questions if name in asking.found}
     unanswered = {name: missing[name] for name in questions if name in missing}
-    return Findings(_sure(asking, missing), found | {"comparison": comparison}, unanswered)
+    return Findings(_sure(asking, missing), found, unanswered)
 
 
 def how_sure(

@@ -20,7 +20,7 @@ class Findings:
     """A learned policy, from rows or from counts of them, and what was found out about it.
 
     Each answer is an attribute by the name of its question: ``plain``, ``posterior``, ``off_policy``, ``audit``,
-    ``path``, ``fragility``, ``conventions``, ``collect``, ``origin``, ``comparison``; None where it is missing.
+    ``path``, ``fragility``, ``conventions``, ``collect``, ``origin``; None where it is missing.
     """
 
     learned: Learned

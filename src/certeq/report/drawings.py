@@ -12,16 +12,13 @@ from certeq.base.display import harmless, number, percent, several, shorten
 from certeq.questions import sure
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.findings import Findings
-from certeq.report import comparing as comparison
 from certeq.report import listing as tables
-from certeq.report.comparing import WORST
 from certeq.report.curves import comparable, state_words
 from certeq.report.drawn import Boxes, Chart, Key, Mark, Scale, Track, Tracks, interval
 from certeq.report.sheets import count_map, policy_map, weight_map
 
 if TYPE_CHECKING:
     from certeq.data.reading.choosing import Chosen
-    from certeq.questions.comparison import Comparison
     from certeq.questions.credible import CredibleInterval, Posterior
     from certeq.questions.frontier import Frontier
     from certeq.questions.off_policy import OffPolicy
@@ -60,8 +57,6 @@ def pictures(findings: Findings, teller: tables.Teller) -> Iterator[Picture]:
         yield _path(findings.path)
     if findings.origin is not None and not teller.hidden.any():
         yield _origin(findings.origin)
-    if findings.comparison is not None:
-        yield _comparison(findings.comparison)
     if findings.posterior is not None:
         yield _values(findings)
         yield _chances(findings)
@@ -329,47 +324,3 @@ def _cuts(chosen: Chosen) -> Picture:
 
 def _points(apart: float) -> str:
     return f"{apart:+.1%}".replace("%", " %").replace("-", "−")
-
-
-def _comparison(found: Comparison) -> Picture:
-    header, lines = comparison.table(found)
-    heads = [(name, "number" if i else "head") for i, name in enumerate(header)]
-    rows = ([tables.Cell(str(line[0]), "head"), *map(tables.any_amount, line[1:])] for line in lines)
-    names = [each.name for each in found.entries]
-    colors = {name: "c1" if name == found.recommended else GRAY for name in names}
-    leads = {name: found.lead(name, found.best) for name in names if found.entry(name).predicts}
-    near = {name: lead for name, lead in leads.items() if np.isfinite(lead[0]) and lead[0] > -WORST}
-    scale = Scale.of([0.0, *(lead + way * error for lead, error in near.values() for way in (-2, 2))])
-    predicted = [
-        Track(
-            name,
-            interval(
-                scale, near[name][0] - 2 * near[name][1], near[name][0], near[name][0] + 2 * near[name][1], colors[name]
-            )
-            if name in near
-            else [],
-            number(near[name][0]) if name in near else _unable(leads.get(name)),
-        )
-        for name in names
-    ]
-    values = _spans(
-        [
-            *((name, found.values.interval(name), colors[name]) for name in names),
-            (RECORDED, found.values.interval(RECORDED), GRAY),
-        ]
-    )
-    label = "log probability of a held-out transition, behind the best"
-    return Picture(
-        "comparison",
-        [Tracks(predicted, scale.ticks(), (Key("dot", "c1", "recommended"),)), values],
-        f"Regularizers on the same data, {found.transitions:,} held-out transitions in {found.folds} folds of "
-        f"{found.units}. First how well each predicts: {label}, with two standard errors. Then what its advice is "
-        "worth under the posterior, with 90 % intervals. Differences in the table are to the recommended one, model by "
-        "model.",
-        tables.plain_table("comparison-table", "Regularizers on the same data.", heads, rows),
-    )
-
-
-def _unable(lead: tuple[float, float] | None) -> str:
-    """Why there is no place on the scale of predictions."""
-    return "predicts nothing" if lead is None else "rules out what happened" if np.isinf(lead[0]) else number(lead[0])

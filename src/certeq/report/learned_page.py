@@ -20,7 +20,6 @@ from certeq.report import drawings, embed, html, overview, tell
 from certeq.report import listing as tables
 
 STEPS = 100  # of the slider
-LONGEST = 200  # characters of a title
 OUTCOMES = {"state": "in the same state", "anywhere": "anywhere in the data"}
 
 
@@ -54,11 +53,8 @@ def render(
         "report.html",
         style="report.css",
         script="report.js",
-        title=tell.title(findings) if title is None else shorten(title, LONGEST),
-        about=[
-            *tell.about(findings, source),
-            *((name, shorten(said, LONGEST)) for name, said in (("Date", date), ("By", author)) if said),
-        ],
+        title=tell.title(findings) if title is None else shorten(title, tell.LONGEST),
+        about=list(tell.about(findings.learned.summary, source, date, author)),
         manifest=dict(_manifest(findings, manifest or {})),
         version=certeq.__version__,
         **dict(_context(findings, suppress_below)),
@@ -119,7 +115,6 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "off_policy", findings.off_policy
     yield "collect", _of(findings.collect, lambda found: tables.collect_table(teller, found))
     yield "regret", _of(findings.collect, lambda found: number(found.regret))
-    yield "comparison", _of(findings.comparison, lambda found: _harmless(found.lines()))
     yield "pictures", {picture.name: picture for picture in drawings.pictures(findings, teller)}
     yield "why_no_slider", why_no_slider
     yield "slider", None if why_no_slider else _slider(findings)
@@ -129,7 +124,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "steps", STEPS
     yield "top", STEPS if learned.rules.discount < 1 or learned.rules.horizon else STEPS - 1
     yield "start", 9 * STEPS // 10
-    yield "settings", {name: shorten(value, 300) for name, value in summary.settings.items() if value is not None}
+    yield "settings", tell.settings(summary)
 
 
 def _of(part: Any, tell: Callable[[Any], Any]) -> Any:
@@ -159,11 +154,5 @@ def _slider(findings: Findings) -> dict[str, Any]:
 
 
 def _manifest(findings: Findings, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    summary = findings.learned.summary.to_json()
-    yield from ((name, harmless(value)) for name, value in summary["versions"].items())
-    fingerprint = findings.learned.policy.data["fingerprint"]
-    if fingerprint is not None:
-        yield "SHA-256 of the data", fingerprint
-    if findings.posterior is not None:
-        yield "draws from the posterior", f"{findings.posterior.draws:,}"
-    yield from ((harmless(name), harmless(value)) for name, value in given.items())
+    draws = {} if findings.posterior is None else {"draws from the posterior": f"{findings.posterior.draws:,}"}
+    return tell.manifest(findings.learned, draws | dict(given))

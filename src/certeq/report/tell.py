@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from certeq.base.display import harmless, number, percent, several, shorten
 from certeq.data.look import FEW
+from certeq.learning.learned import Learned, Summary
 from certeq.questions import sure
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED
 from certeq.questions.findings import Findings
@@ -16,6 +18,7 @@ from certeq.regularizers.learned_target import Believed
 LABEL = 60  # characters of a label in a sentence
 LISTED = 6  # actions that a sentence lists
 NEARLY = 0.95  # share of states from which on something holds nearly everywhere
+LONGEST = 200  # characters of a title
 NEXT = 3  # observations that the first page names
 
 
@@ -26,13 +29,27 @@ def title(findings: Findings) -> str:
     return f"Advice in {advised:,} of {several(len(findings.advised), 'state')}{clear}"
 
 
-def about(findings: Findings, source: str) -> Iterator[tuple[str, str]]:
-    """What the page is about: which data, and what counts as better."""
-    summary = findings.learned.summary
+def about(summary: Summary, source: str, date: str | None, author: str | None) -> Iterator[tuple[str, str]]:
+    """What the page is about: which data, what counts as better, and who made it when."""
     of = f" in {several(summary.episodes, 'episode')}" if summary.episodes is not None else ""
     rows = f"{several(summary.rows, 'logged decision')}{of}"
     yield "Data", f"{shorten(source, LABEL)}: {rows}" if source else rows
     yield "Outcome", harmless(summary.goal).replace(" '", " “").replace("' ", "” ")
+    yield from ((name, shorten(said, LONGEST)) for name, said in (("Date", date), ("By", author)) if said)
+
+
+def manifest(learned: Learned, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """With which versions and of which data the page was made, and what else is told of that."""
+    yield from ((name, harmless(value)) for name, value in learned.summary.to_json()["versions"].items())
+    fingerprint = learned.policy.data["fingerprint"]
+    if fingerprint is not None:
+        yield "SHA-256 of the data", fingerprint
+    yield from ((harmless(name), harmless(value)) for name, value in given.items())
+
+
+def settings(summary: Summary) -> dict[str, str]:
+    """How the policy was learned."""
+    return {name: shorten(value, 300) for name, value in summary.settings.items() if value is not None}
 
 
 def advice(findings: Findings) -> str:
