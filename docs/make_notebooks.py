@@ -1,8 +1,10 @@
-"""Make docs/notebooks/*.md: run the scripts in notebooks/ cell by cell; words, code, output and pictures make a page.
+"""Make docs/notebooks/*.md and *.ipynb of the scripts in notebooks/, the one source of both.
 
-A script is in the percent format that notebooks and editors know: ``# %% [markdown]`` begins words, ``# %%`` code. If a
-cell ends with an expression, its value is shown. ``python docs/make_notebooks.py`` writes the pages;
-tests/docs/test_generated.py says when words or code on them are out of date, and runs them at a small scale.
+A script is in the percent format that notebooks and editors know: ``# %% [markdown]`` begins words, ``# %%`` code. For
+the page it is run cell by cell, and words, code, output and pictures are put down; if a cell ends with an expression,
+its value is shown. The notebook has the same cells, without outputs. ``python docs/make_notebooks.py`` writes them;
+tests/docs/test_generated.py says when words or code are out of date, and tests/docs/test_notebooks.py runs both forms
+at a small scale.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,8 +67,23 @@ def run(script: Path, **settings: Any) -> list[tuple[Cell, str, Any]]:
 
 
 def made(*, again: bool = False) -> dict[Path, str]:
-    """The pages; with ``again`` everything is run, otherwise the outputs are those that the pages have now."""
-    return {PAGES / f"{script.stem}.md": _run_page(script) if again else _kept_page(script) for script in SCRIPTS}
+    """Pages and notebooks; with ``again`` everything is run, otherwise outputs are those that the pages have now."""
+    pages = {PAGES / f"{script.stem}.md": _run_page(script) if again else _kept_page(script) for script in SCRIPTS}
+    return pages | {PAGES / f"{script.stem}.ipynb": notebook(script) for script in SCRIPTS}
+
+
+def notebook(script: Path) -> str:
+    """The cells as a notebook, in Jupyter's own form; one cell more lets it show pictures."""
+    parts = [Cell(code=True, text="%matplotlib inline"), *cells(script)]
+    told = [
+        {"cell_type": "code" if part.code else "markdown", "id": f"cell-{number}", "metadata": {}}
+        | ({"execution_count": None, "outputs": []} if part.code else {})
+        | {"source": part.text.splitlines(keepends=True)}
+        for number, part in enumerate(parts)
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    form = {"cells": told, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(form, indent=1, ensure_ascii=False) + "\n"
 
 
 def _start(script: Path) -> str:
@@ -73,7 +91,7 @@ def _start(script: Path) -> str:
 
 
 def _source(script: Path) -> str:
-    return f"*This page was made by running `notebooks/{script.name}`, a script that also opens as a notebook.*"
+    return f"*This page was made by running `notebooks/{script.name}`. [The same as a notebook]({script.stem}.ipynb).*"
 
 
 def _words(cell: Cell) -> str:

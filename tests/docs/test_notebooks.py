@@ -3,7 +3,11 @@
 import sys
 
 import docs_pages
+import nbformat
 import pytest
+from nbclient import NotebookClient
+
+from certeq.questions import again, asking
 
 sys.path.insert(0, str(docs_pages.DOCS))
 import make_notebooks
@@ -27,6 +31,23 @@ def said(done):
 
 def test_every_notebook_has_a_page_and_small_settings():
     assert set(SMALL) == {script.stem for script in make_notebooks.SCRIPTS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_the_notebook_runs_in_jupyter_and_says_what_the_script_says(ran, name):
+    notebook = nbformat.read(docs_pages.DOCS / "notebooks" / f"{name}.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.source for cell in code[1:]] == [cell.text for cell, _, _ in ran[name] if cell.code]
+    code[1].source += "".join(f"\n{setting} = {value}" for setting, value in SMALL[name].items())
+    code[1].source += "\nfrom certeq.questions import again, asking"
+    code[1].source += f"\nasking.DRAWS, again.EACH = {asking.DRAWS}, {again.EACH}"  # as in all tests
+    done = NotebookClient(notebook, timeout=None, kernel_name="python3").execute()
+    told = [output for cell in done.cells for output in cell.get("outputs", ())]
+    assert "".join(each.text for each in told if each.output_type == "stream") == said(ran[name])
+    drawn = [each for each in told if "image/png" in each.get("data", ())]
+    assert len(drawn) == len(values(ran[name], "savefig"))
 
 
 @pytest.mark.slow
