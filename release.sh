@@ -7,7 +7,7 @@ set -euo pipefail
 out=$(realpath --canonicalize-missing "${1:-dist}")
 cd "$(dirname "$0")"
 
-[ ! -e "$out" ] || { echo "$out is there already; remove it, or name another folder."; exit 2; }
+[ ! -e "$out" ] || { echo "$out already exists; remove it, or name another folder."; exit 2; }
 command -v uv >/dev/null || { echo "uv is not installed: pip install uv"; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

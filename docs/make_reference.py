@@ -61,7 +61,7 @@ def _verb(verb: Callable[..., None] | None) -> Iterator[str]:
     if arguments:
         yield _table(("argument", ""), ((f"`{_argument(*each)}`", _info(each[1]).help) for each in arguments))
     rows = ((_option(name, _info(hint), hint), _info(hint).help, _value(default)) for name, hint, default in options)
-    yield _table(("option", "", "unless said"), rows)
+    yield _table(("option", "", "by default"), rows)
 
 
 def _info(hint: Any) -> Any:

@@ -82,7 +82,7 @@ def test_what_has_no_advice_is_listed_with_the_reason(certeq, policy, file, tabl
 
 def test_existing_advice_is_kept_unless_force_is_said(certeq, refused, policy):
     assert certeq("apply", policy, "rows.csv").code == 0
-    assert "actions.csv is there already" in refused("apply", policy, "rows.csv")
+    assert "actions.csv already exists" in refused("apply", policy, "rows.csv")
     assert certeq("apply", policy, "rows.csv", "--force").code == 0
 
 

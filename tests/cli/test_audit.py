@@ -70,7 +70,7 @@ def test_known_rewards_are_taken_from_a_table(certeq, file):
 def test_an_audit_that_is_there_is_kept_unless_force_is_said(certeq, refused, file):
     rows = file(ROWS)
     certeq("audit", rows, "--planning-discount", 0.5)
-    assert "certeq-out/audit.json is there already" in refused("audit", rows, "--planning-discount", 0.1)
+    assert "certeq-out/audit.json already exists" in refused("audit", rows, "--planning-discount", 0.1)
     assert certeq("audit", rows, "--planning-discount", 0.1, "--force").code == 0
     assert json.loads(Path("certeq-out/audit.json").read_text())["planning_discount"] == 0.1
 

@@ -66,4 +66,4 @@ def test_what_is_wrong_is_said_in_a_paragraph_and_nothing_is_written(refused, fo
     assert "--workers" in refused("count", "rows", "--scheduler", "tcp://localhost:1", "--workers", "2")
     assert "more than 2 states" in refused("count", "rows", "--max-states", "2")
     (tmp_path / "counts.npz").write_text("mine")
-    assert "is there already" in refused("count", "rows")
+    assert "already exists" in refused("count", "rows")

@@ -28,7 +28,7 @@ def test_every_form_is_written_beside_the_policy_and_kept_unless_force_is_said(c
     assert space["advise"]({"ward": "A"})["action"] == Policy.load(policy).act({"ward": ["A"]})[0]
     assert json.loads(Path("found/policy-json.json").read_text(encoding="utf-8"))["format"] == "certeq-rules"
     assert 'FROM "my"."rows" AS r' not in Path("found/policy-sql.sql").read_text(encoding="utf-8")
-    assert "is there already" in refused("export", policy, "--to", "sql")
+    assert "already exists" in refused("export", policy, "--to", "sql")
     assert certeq("export", policy, "--to", "sql", "--table", "my.rows", "--force").code == 0
     assert 'FROM "my"."rows" AS r' in Path("found/policy-sql.sql").read_text(encoding="utf-8")
 

@@ -178,7 +178,7 @@ def test_an_audit_and_a_comparison_have_reports_too(certeq, file):
 def test_a_report_in_the_way_is_kept(refused, file):
     Path("certeq-out").mkdir()
     Path("certeq-out/report.html").write_text("precious")
-    assert "certeq-out/report.html is there already" in refused("learn", file(ROWS), "--report")
+    assert "certeq-out/report.html already exists" in refused("learn", file(ROWS), "--report")
 
 
 def test_what_takes_long_is_told_line_by_line_where_there_is_no_terminal():
@@ -202,7 +202,7 @@ def test_on_a_terminal_one_line_changes():
 def test_results_that_are_there_are_kept_unless_force_is_said(certeq, refused, file):
     rows = file(ROWS)
     certeq("learn", rows)
-    assert "certeq-out/policy.json is there already" in refused("learn", rows, "--discount", 0.1)
+    assert "certeq-out/policy.json already exists" in refused("learn", rows, "--discount", 0.1)
     assert certeq("learn", rows, "--discount", 0.1, "--force").code == 0
     assert json.loads(Path("certeq-out/policy.json").read_text())["settings"]["discount"] == 0.1
 

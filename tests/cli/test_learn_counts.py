@@ -284,7 +284,7 @@ def test_a_plan_that_is_interrupted_before_a_word_was_said_leaves_nothing(certeq
     monkeypatch.setattr(show.Planning, "progress", stop)
     done = certeq("learn", "ring.parquet", *LONG, "--layout", "explicit", "--bins", "state=labels")
     assert done.code == 130
-    assert "Nothing was written by halves" in done.err
+    assert "No partial results were written" in done.err
     assert not list(tmp_path.glob("certeq-out/*"))
 
 

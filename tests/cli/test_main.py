@@ -65,7 +65,7 @@ def test_stopping_it_is_told_and_leaves_nothing(certeq, monkeypatch, tmp_path):
     monkeypatch.setattr("certeq.learning.case.tally", stop)
     done = certeq("learn")
     assert done.code == 130
-    assert "Nothing was written" in done.err
+    assert "No partial results were written" in done.err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -85,7 +85,7 @@ def test_a_policy_for_several_decisions_is_refused(certeq, refused):
 
 def test_existing_rows_are_kept_unless_force_is_said(certeq, refused):
     assert certeq("simulate", "loop").code == 0
-    assert "rows.csv is there already" in refused("simulate", "loop")
+    assert "rows.csv already exists" in refused("simulate", "loop")
     assert certeq("simulate", "loop", "--force").code == 0
 
 

@@ -53,7 +53,7 @@ def test_the_p_value_of_a_markov_process_is_about_uniform():
 def test_few_rows_do_not_tell_how_markov_the_states_are():
     few, enough = (markov_check(chain(2, episodes=1, length=n + 1)) for n in (99, 100))
     assert (few.rows, enough.rows) == (99, 100)
-    assert few.lines() == ["There are too few rows to tell how Markov the states are (99; it takes 100)."]
+    assert few.lines() == ["There are too few rows to check whether the states are Markov (99; it takes 100)."]
     assert "too few" not in enough.lines()[0]
 
 
@@ -83,7 +83,7 @@ def test_the_information_is_that_of_the_definition():
 
 def test_rows_that_do_not_follow_one_another_are_no_evidence():
     assert markov_check(rows_of([0, 1], [0, 0], [1, 0])).rows == 0
-    assert "cannot be told" in markov_check(rows_of([0], [0], [1])).lines()[0]
+    assert "cannot be checked" in markov_check(rows_of([0], [0], [1])).lines()[0]
     apart = rows_of([0, 1, 2, 0], [0] * 4, [1, 0, 0, -1], episode=[0, 0, 0, 1])  # the second row leads to 0, not to 2
     assert markov_check(apart).rows == 1
     steps = rows_of([0, 1, 0, 1], [0] * 4, [1, 0, 1, -1], episode=[0] * 4, time=[0, 7, 14, 28])

@@ -48,7 +48,7 @@ def test_a_table_that_can_be_read_is_ready():
     assert found.command("rows.csv") == "certeq learn rows.csv --ends always --bins 4"
     told = "\n".join(found.lines())
     assert "Larger 'benefit' is better." in told
-    assert "60 episodes of 10 rows; 60 of them are seen to end." in told
+    assert "60 episodes of 10 rows; seen to end: 60." in told
     assert "Actions, by share of the rows: " in told
     assert "More than one action was tried in 4 of 4 states." in told
     assert {each.name: each.role for each in found.columns} == {

@@ -64,5 +64,5 @@ def test_the_script_names_no_registry_and_no_place_of_one_machine():
 def test_the_script_does_not_touch_a_folder_that_is_there(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     done = subprocess.run([ROOT / "release.sh", tmp_path], capture_output=True, text=True)
-    assert (done.returncode, "is there already" in done.stdout) == (2, True)
+    assert (done.returncode, "already exists" in done.stdout) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

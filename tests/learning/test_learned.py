@@ -248,8 +248,8 @@ MANY = [(s, a, s + 2 * a, 1 - s) for s in (0, 1) for a in (0, 1) for _ in range(
 @pytest.mark.parametrize(
     ("alert", "rows", "told"),
     [
-        ("no action that was tried often enough", [*MANY, (0, 0, 0, 2)], {}),
-        ("no action that was tried often enough", MANY[:6], {"min_visits": 5}),
+        ("no action was tried often enough", [*MANY, (0, 0, 0, 2)], {}),
+        ("no action was tried often enough", MANY[:6], {"min_visits": 5}),
         (f"advised action was tried fewer than {FEW} times", MANY[:-1], {}),
         ("only one action was ever tried", [r for r in MANY if r[0] == 0 or r[1] == 1], {}),
         ("Action '0' was tried in one state only", [r for r in MANY if r[0] == 0 or r[1] == 1], {}),

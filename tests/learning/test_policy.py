@@ -89,7 +89,7 @@ def test_the_file_is_for_people_too(tmp_path):
     assert '"format": "certeq-policy"' in text
     assert "ward=A, pressure below 90" in text
     assert f'"regularizer": "{DEFAULT}"' in text
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="already exists"):
         STEADY.save(tmp_path / "policy.json")
     STEADY.save(tmp_path / "policy.json", force=True)
 

@@ -114,7 +114,7 @@ def test_without_draws_nothing_is_made_up_and_an_alert_says_so():
     found = learned(draws=0)
     assert found.policy.chances is None
     assert found.summary.clear is None
-    assert found.summary.alerts[0].startswith("It was not computed how sure each action is")
+    assert found.summary.alerts[0].startswith("How sure each action is was not computed")
     asked = examine(found, draws=50)
     assert asked.learned.policy.chances is not None
     assert not any("not computed how sure" in alert for alert in asked.learned.summary.alerts)
@@ -157,9 +157,9 @@ def test_terminal_report_and_files_tell_the_set(tmp_path):
     bare = run(app, ["learn", str(table), "--next-state", "next", "--out", str(out), "--no-report", "--draws", "0"])
     assert bare.exit_code == 2  # the files are there
     again = ["learn", str(table), "--next-state", "next", "--out", str(out), "--no-report", "--draws", "0", "--force"]
-    assert "It was not computed how sure" in run(app, again).output
+    assert "was not computed" in run(app, again).output
     empty = run(app, ["apply", str(out / "policy.json"), str(table), "-o", str(told), "--force"])
-    assert "does not tell how sure its actions are" in " ".join(empty.output.split())
+    assert "does not say how sure its actions are" in " ".join(empty.output.split())
     page = render(examine(learned(draws=100), draws=100))
     assert f"no clear difference: {words}" in page
     assert "Advice in 2 of 2 states, clear in 1 of 2 with a choice" in page

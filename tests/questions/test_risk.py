@@ -99,7 +99,7 @@ def test_the_accepted_risk_raises_the_chance_from_which_an_action_stands_alone()
 
 
 def test_without_drawn_models_the_risk_is_refused_in_words():
-    with pytest.raises(certeq.InputError, match=r"What risk there is cannot be told.*No draws.*--risk"):
+    with pytest.raises(certeq.InputError, match=r"The risk cannot be computed.*No draws.*--risk"):
         certeq.learn(world(), risk=0.05, draws=0)
     with pytest.raises(certeq.InputError, match=r"0.01 cannot be seen in 40 drawn models.*0\.025.*--draws"):
         certeq.learn(world(), risk=0.01, draws=40)

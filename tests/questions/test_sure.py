@@ -50,7 +50,7 @@ def test_a_model_that_does_not_fit_is_said_before_anything_else(found):
         "The intervals here cannot be trusted: over 8 decisions the episodes earned 3"
     )
     assert chance(doubtful) is None
-    assert "is not told: over many decisions" in next(sentences(doubtful))
+    assert "is not given: over many decisions" in next(sentences(doubtful))
 
 
 def test_values_are_told_of_the_time_that_was_watched(found):
@@ -78,8 +78,8 @@ def test_what_flatters_the_advice_is_taken_off_its_low_end_and_its_chance(found)
 def test_no_chance_is_told_where_the_advised_pairs_are_thin(found):
     thin = with_part(found, posterior=replace(found.posterior, thin=THIN + 0.1))
     assert chance(thin) is None
-    assert "How likely the advice is better is not told: 35%" in next(sentences(thin))
-    assert any(alert.startswith("No chance is told") for alert in alerts(thin))
+    assert "How likely the advice is better is not given: 35%" in next(sentences(thin))
+    assert any(alert.startswith("How likely the advice beats") for alert in alerts(thin))
     assert to_json(thin)["better"] is None
 
 

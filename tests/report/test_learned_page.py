@@ -213,7 +213,7 @@ def test_small_counts_are_told_nowhere(trial):
     visits = trial.policy.visits
     small = int(((visits > 0) & (visits < limit)).sum())
     assert 'id="model"' not in page
-    assert "without them the page cannot plan anew" in page
+    assert "without them the page cannot replan" in page
     table = page[page.index('id="visits-table"') :]
     cells = re.findall(r'<td class="n[^>]*>([^<]*)</td>', table[: table.index("</table>")])
     assert sorted(int(cell) for cell in cells if cell.isdecimal()) == sorted(
@@ -284,7 +284,7 @@ def test_with_more_than_three_hundred_states_there_is_no_slider_and_the_page_say
     assert embed.why_not(line_of(300), 0) == ""
     page = render(Findings(line_of(301)))
     assert 'id="slider"' not in page
-    assert "The page re-plans for up to 300 states; here there are 301 states" in page
+    assert "The page replans for up to 300 states; here there are 301 states" in page
 
 
 @pytest.mark.slow

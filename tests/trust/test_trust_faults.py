@@ -52,7 +52,7 @@ def test_ctrl_c_while_the_program_is_still_loading_shows_no_traceback(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code, "learn"], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode in (130, -signal.SIGINT)
-    assert done.stderr == "Stopped. Nothing was written by halves.\n"
+    assert done.stderr == "Stopped. No partial results were written.\n"
     assert list(tmp_path.iterdir()) == []
 
 

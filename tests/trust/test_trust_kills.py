@@ -110,7 +110,7 @@ def test_what_was_decided_comes_first_when_the_next_run_writes(tmp_path):
 def test_an_earlier_run_is_finished_even_where_the_next_one_is_refused(tmp_path):
     fill(tmp_path, OLD)
     decide_and_die(tmp_path, {"a.json": b"newer a", "c.html": b"newer c"})
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="already exists"):
         check_free([tmp_path / "a.json"], force=False)
     assert visible(tmp_path) == OLD | {"a.json": b"newer a", "c.html": b"newer c"}
 
@@ -120,7 +120,7 @@ def test_a_folder_that_no_run_of_this_user_promised_is_left_alone_and_named(tmp_
     fill(tmp_path, OLD | {"Makefile": b"mine"})
     fill(tmp_path / READY, {"Makefile": b"evil", "a.json": b"evil"})
     write_files({tmp_path / "b.csv": b"new b"}, force=True)
-    with pytest.raises(InputError, match="certeq-ready is there already, and no run of yours"):
+    with pytest.raises(InputError, match="certeq-ready already exists, and no run of yours"):
         check_free([tmp_path / "a.json", tmp_path / "c.html"], force=True)
     with pytest.raises(InputError, match="Look at it, and remove it"):
         write_files({tmp_path / name: content for name, content in NEW.items()}, force=True)
@@ -162,7 +162,7 @@ def test_without_a_place_of_ones_own_files_are_written_and_nothing_is_believed(t
 
 def test_a_link_that_leads_nowhere_is_in_the_way_like_a_file(tmp_path):
     (tmp_path / "a.json").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="already exists"):
         write_files({tmp_path / "a.json": "new"})
     assert (tmp_path / "a.json").is_symlink()
 

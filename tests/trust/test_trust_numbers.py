@@ -174,7 +174,7 @@ def test_no_number_that_is_none_leaves_by_any_door():
     for value in (np.nan, np.inf, -np.inf, np.float64("nan")):
         table, file = (lambda x: texts.csv_text(["value"], [[x]])), (lambda x: texts.json_text({"value": [x]}))
         for leave in (table, file, display.number, display.percent, html.sound):
-            with pytest.raises(InputError, match="came out as infinite, or as none at all, so nothing was written"):
+            with pytest.raises(InputError, match="a result is infinite or not a number, so nothing was written"):
                 leave(value)
 
 

@@ -1,4 +1,4 @@
-"""Connecting to a Dask cluster that is there already, and believing nothing about it: not that, nor when, it answers.
+"""Connecting to a Dask cluster that already exists, and believing nothing about it: not that, nor when, it answers.
 
 Nothing is started, and no port is opened for others. Whoever listens at the address may be anybody; what they send is
 measured before it is read, and every answer has its time.

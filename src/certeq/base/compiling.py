@@ -71,7 +71,7 @@ def _folder(package: Path) -> Path | None:
     elsewhere = private("kernels")
     if elsewhere is None:
         _notice(
-            "There is no place of your own to keep compiled kernels in, so they are compiled each time, which takes a "
+            "There is no private folder to keep compiled kernels in, so they are compiled each time, which takes a "
             "minute. Name a folder for them with XDG_STATE_HOME."
         )
         return None

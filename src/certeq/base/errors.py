@@ -28,8 +28,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def no_number(where: str) -> InputError:
     """What to say when something that is no number was about to be told or written: nothing is, then."""
     return InputError(
-        f"{where}: a number came out as infinite, or as none at all, so nothing was written. Values too large, too "
-        "small or too far apart to compute with do that: look at the rewards, and at a discount that is almost 1."
+        f"{where}: a result is infinite or not a number, so nothing was written. Values that are too large, too small "
+        "or too far apart cause that: look at the rewards, and at a discount close to 1."
     )
 
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-STOPPED = "Stopped. Nothing was written by halves."
+STOPPED = "Stopped. No partial results were written."
 _leaving = threading.Lock()
 _hushing = threading.Lock()
 _voice = 2  # where the command line says what it has to say; 2 is the error stream, which libraries write to as well

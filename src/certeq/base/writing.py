@@ -59,12 +59,10 @@ def _check_free(paths: Iterable[Path], *, force: bool) -> None:
         try:
             settle(path.parent)
             if path.is_dir():
-                raise InputError(
-                    f"Could not write {path}: a folder of that name is there already. Choose another place."
-                )
+                raise InputError(f"Could not write {path}: a folder of that name already exists. Choose another place.")
             if os.path.lexists(path) and not force:
                 remedy = "Choose another place with --out, or overwrite with --force."
-                raise InputError(f"{path} is there already. {remedy}")
+                raise InputError(f"{path} already exists. {remedy}")
         except OSError as error:
             raise _unwritable(path, error) from None
 
@@ -203,7 +201,7 @@ def _aside(folder: Path) -> Path:
 
 def _in_the_way(ready: Path) -> InputError:
     return InputError(
-        f"Could not write to {ready.parent}: {ready} is there already, and no run of yours on this machine promised "
+        f"Could not write to {ready.parent}: {ready} already exists, and no run of yours on this machine promised "
         "what is in it. It came with other files, or from a run elsewhere that was killed. Look at it, and remove it. "
         "Nothing was kept."
     )

@@ -29,16 +29,17 @@ from certeq.cli.reproduce import reproduce
 from certeq.cli.simulate import simulate
 
 GONE = (
-    "A process that worked for this one, or the cluster, is gone, probably because it had too little memory. Nothing "
-    "was written by halves. Try again, with fewer --workers if there are several."
+    "A process that worked for this one, or the cluster, is gone, probably because it had too little memory. No "
+    "partial results were written. Try again, with fewer --workers if there are several."
 )
 CROWDED = (
-    "This machine lets the process start no more threads, processes or files. Nothing was written by halves. Raise the "
+    "This machine does not let the process start more threads or processes, or open more files. No partial results "
+    "were written. Raise the "
     "limit (ulimit -u, ulimit -n), or take fewer threads with CERTEQ_THREADS and POLARS_MAX_THREADS."
 )
 NARROW = (
     f"There is not enough memory for this: libraries take {ROOM >> 30} GiB of addresses, of which they use little, and "
-    "the limit is lower (ulimit -v). Nothing was written by halves. Raise it, or limit the memory by a control group."
+    "the limit is lower (ulimit -v). No partial results were written. Raise it, or limit the memory by a control group."
 )
 # Linear systems here are small: threads inside the linear algebra would wait for one another, and change last digits.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -18,13 +18,18 @@ NAME, SENTENCE = 400, 1_000  # characters of a state or an action, and of the ad
 def apply(
     policy: Annotated[Path, typer.Argument(help="policy.json or policy.npz, as written by certeq learn.")],
     rows: Annotated[Path, typer.Argument(help="New rows with the same state columns.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the advice.")] = Path("actions.csv"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="PATH", help="Where to write the advice.")] = Path(
+        "actions.csv"
+    ),
     step: Annotated[
-        str | None, typer.Option(help="For a policy with a horizon: decisions made before, a number or a column.")
+        str | None,
+        typer.Option(metavar="TEXT", help="For a policy with a horizon: decisions made before, a number or a column."),
     ] = None,
     min_chance: options.MinChance = None,
-    keep: Annotated[str | None, typer.Option(help="Columns of the rows to copy beside the advice.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+    keep: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Columns of the rows to copy beside the advice.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
 ) -> None:
     """Advise on new rows: one line per row with the state, the action and the support behind it.
 
@@ -65,7 +70,7 @@ def apply(
     header += ("out_of_range", "reason")
     writing.write_files({out: texts.csv_text(header, lines)}, force=force)
     console = show.console()
-    console.print(f"{len(lines):,} rows, advice for {int((advice.action >= 0).sum()):,}.")
+    console.print(f"{several(len(lines), 'row')}, advice for {int((advice.action >= 0).sum()):,}.")
     if count := int(advice.open.sum()):
         console.print(f"No clear difference for {count:,}: the advice is a set, and `action` only the best guess.")
     if count := sum(map(bool, advice.among)) - int(advice.open.sum()):
@@ -73,7 +78,7 @@ def apply(
             f"Tied for {count:,}: several actions are equally good, and `action` is the one tried most often."
         )
     if advisor.chances is None:
-        console.print("[yellow]![/yellow] This policy does not tell how sure its actions are: the column is empty.")
+        console.print("[yellow]![/yellow] This policy does not say how sure its actions are: the column is empty.")
     for reason, count in Counter(filter(None, advice.reason)).most_common(10):
         console.print(f"No advice for {count:,}: {show.escape(reason)}")
     for name, count in Counter(name for names_of in advice.out_of_range for name in names_of).most_common():

@@ -20,9 +20,11 @@ def audit(
     data: source.RowsOrCounts = None,
     *,
     planning_discount: Annotated[
-        float | None, typer.Option(help="The lower discount that was, or would be, planned with.")
+        float | None, typer.Option(metavar="NUMBER", help="The lower discount that was, or would be, planned with.")
     ] = None,
-    threshold: Annotated[int, typer.Option(help="Visits below which the shortcut 'threshold' drops a pair.")] = 6,
+    threshold: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Visits below which the shortcut 'threshold' drops a pair.")
+    ] = 6,
     request: Request,
     known: source.Known,
     rules: Annotated[Rules, Without.of("regularizer", "settings", "risk", "min_share", "average", "limit")],

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 def check(
     data: source.OnlyRows = None,
     *,
-    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as an HTML page, too.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the page if it is there.")] = False,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write it as an HTML page.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the page if it exists.")] = False,
     request: Request,
 ) -> None:
     """Look at logged decisions before planning.
 
-    Tells what each column was read as, what the rows show (episodes, rewards, actions, how many rows a pair has,
+    Says what each column was read as, what the rows show (episodes, rewards, actions, how many rows a pair has,
     whether the states look Markov), what deserves a second look, what certeq learn would refuse, and a command that it
-    would not. Exit code 0 where certeq learn would take the rows as they are, 2 where it would not.
+    would accept. The exit code is 0 if certeq learn would take the rows as they are, and 2 if not.
     """
     from certeq.base import writing
     from certeq.cli import show

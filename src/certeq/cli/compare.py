@@ -24,9 +24,11 @@ def compare(
     data: source.OnlyRows = None,
     *,
     regularizer: Annotated[
-        list[str] | None, typer.Option(help="Compare only these; all that need nothing from you unless said.")
+        list[str] | None, typer.Option(help="Compare only these. By default, all that need nothing from you.")
     ] = None,
-    folds: Annotated[int, typer.Option(help="Parts that the episodes are dealt into, each predicted in turn.")] = 5,
+    folds: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Parts that the episodes are dealt into, each predicted in turn.")
+    ] = 5,
     request: Request,
     known: source.Known,
     rules: Annotated[Rules, Without.of("regularizer", "settings", "risk", "horizon", "average", "limit")],

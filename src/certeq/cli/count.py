@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 def count(
     data: Annotated[Path, typer.Argument(help="A Parquet file, or a folder of them.")],
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the counts.")] = Path("counts.npz"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="PATH", help="Where to write the counts.")] = Path(
+        "counts.npz"
+    ),
     fingerprint: Annotated[
-        bool, typer.Option(help="Keep a SHA-256 of the files, for which they are read again.")
+        bool, typer.Option(help="Record a SHA-256 of the files, which takes reading them again.")
     ] = True,
     resume: Annotated[
         Path | None,
@@ -34,7 +36,7 @@ def count(
             help="Keep counts of parts of the files there; the same command then goes on where it was stopped.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
     request: Annotated[Request, Without.of(*ONE_BY_ONE, *ORDERS, *BESIDE)],
     work: Work,
 ) -> None:
@@ -61,18 +63,19 @@ def count(
 
 def tell(console: Console, tallied: Tallied, seconds: float) -> None:
     """Say what was counted."""
+    from certeq.base.display import several
     from certeq.cli import show
 
     counts = tallied.counts
     files = f" in {len(tallied.files):,} files" if len(tallied.files) > 1 else ""
     console.print(
-        f"[bold]{tallied.rows:,} rows[/bold]{files}: {len(tallied):,} transitions, {tallied.endings:,} of them ending "
-        f"an episode, in {seconds:.1f} s."
+        f"[bold]{several(tallied.rows, 'row')}[/bold]{files}: {several(len(tallied), 'transition')}, "
+        f"{tallied.endings:,} of them ending an episode, in {seconds:.1f} s."
     )
     tried = int((counts.visits > 0).sum())
     console.print(
-        f"{counts.n_states:,} states x {counts.n_actions:,} actions: {tried:,} of {counts.visits.size:,} pairs were "
-        f"tried ({tried / counts.visits.size:.0%})."
+        f"{several(counts.n_states, 'state')} x {several(counts.n_actions, 'action')}: {tried:,} of "
+        f"{several(counts.visits.size, 'pair')} were tried ({tried / counts.visits.size:.0%})."
     )
     for why, number in tallied.dropped.items():
         console.print(f"Left out: {number:,} x {show.escape(why)}.")

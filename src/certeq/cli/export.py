@@ -14,9 +14,12 @@ def export(
     policy: Annotated[Path, typer.Argument(help="policy.json or policy.npz, as written by certeq learn.")],
     to: Annotated[str, typer.Option(help="sql, python, json or html-card.", metavar="FORM")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to write it; beside the policy unless said.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="PATH", help="Where to write it; next to the policy by default."),
     ] = None,
-    table: Annotated[str | None, typer.Option(help="For SQL: the table that holds the rows; rows unless said.")] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="For SQL: the table that holds the rows; rows by default.")
+    ] = None,
     step: Annotated[
         str | None,
         typer.Option(
@@ -24,7 +27,7 @@ def export(
         ),
     ] = None,
     min_chance: options.MinChance = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
 ) -> None:
     """Write a policy in a form that needs no certeq: SQL, a Python file, JSON, or a card to print.
 

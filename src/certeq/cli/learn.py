@@ -35,7 +35,7 @@ def learn(
     --scheduler, on a Dask cluster whose workers send counts and never rows. What only rows can tell is then missing in
     the report, with the reason.
 
-    Once a plan that takes long tells how far it is, Ctrl-C keeps what it has by then, with its bound.
+    Once a long plan shows its progress, Ctrl-C keeps what it has so far, with its bound.
     """
     import typer
 

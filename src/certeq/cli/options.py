@@ -39,8 +39,8 @@ def _at_least(least: int) -> Callable[[str, Any], Any]:
 MinChance = Annotated[
     float | None,
     typer.Option(
-        help="Give an action alone only if it is the best with at least this chance; as the policy was learned unless "
-        "said.",
+        help="Give an action alone only if it is the best with at least this chance; by default, the chance the policy "
+        "was learned with.",
         metavar="NUMBER",
     ),
 ]
@@ -52,25 +52,26 @@ class Output:
 
     out: Path = said(Path("certeq-out"), "Folder for the results.", panel=OUTPUT)
     report: bool = said(True, "Write report.html: what is advised, why, and how sure it is.", panel=OUTPUT)
-    title: str | None = said(None, "Heading of the report.", panel=OUTPUT)
-    author: str | None = said(None, "Who made the report, as it says at the top.", panel=OUTPUT)
+    title: str | None = said(None, "Title of the report.", panel=OUTPUT, metavar="TEXT")
+    author: str | None = said(None, "Author, shown at the top of the report.", panel=OUTPUT, metavar="TEXT")
     draws: int | None = said(
         None,
-        "Models drawn from the posterior: 400, fewer of large ones; 0 for none.",
+        "How many models to draw from the posterior: 400 by default (1,000 to compare), fewer if they are large; 0 "
+        "for none.",
         panel=OUTPUT,
         check=_at_least(0),
     )
     checklist: bool = said(
         False,
-        "Write checklist.md as well: what guidelines for reporting ask (DECIDE-AI, TRIPOD+AI and others), answered "
-        "where this run can.",
+        "Also write checklist.md: what reporting guidelines ask (DECIDE-AI, TRIPOD+AI and others), answered as far as "
+        "this run can.",
         panel=OUTPUT,
     )
     suppress_below: int = said(
         0, "Hide smaller counts in the report. (The other files have them all.)", panel=OUTPUT, check=_at_least(0)
     )
-    seed: int = said(0, "For whatever is random.", panel=OUTPUT, check=_at_least(0))
-    force: bool = said(False, "Overwrite results that are there.", panel=OUTPUT)
+    seed: int = said(0, "Seed of whatever is random.", panel=OUTPUT, check=_at_least(0))
+    force: bool = said(False, "Overwrite existing results.", panel=OUTPUT)
 
     def __post_init__(self) -> None:
         check_all(self)

@@ -24,19 +24,24 @@ def reproduce(
     figures: Annotated[
         list[str] | None, typer.Argument(metavar="FIGURE", help="Figures or studies by name, or all; see --list.")
     ] = None,
-    profile: Annotated[str, typer.Option(help="smoke (quick) or paper (the paper's scale or above).")] = "smoke",
-    data_sets: Annotated[int | None, typer.Option(help="Data sets per setting, instead of the profile's.")] = None,
-    workers: Annotated[int, typer.Option(help="Local processes to spread the work over.")] = 1,
+    profile: Annotated[
+        str, typer.Option(metavar="TEXT", help="smoke (quick) or paper (the paper's scale or above).")
+    ] = "smoke",
+    data_sets: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Data sets per setting, instead of the profile's.")
+    ] = None,
+    workers: Annotated[int, typer.Option(metavar="NUMBER", help="Local processes to spread the work over.")] = 1,
     scheduler: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="A running Dask scheduler, tcp://host:port or tls://host:port."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the results; certeq-out/reproduction-PROFILE unless said.")
+        Path | None,
+        typer.Option(metavar="PATH", help="Folder for the results; certeq-out/reproduction-PROFILE by default."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same tables, whatever the workers.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Start again, over results that are there.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="Show the figures and their claims, and leave.")] = False,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Same seed, same tables, whatever the workers.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Start over, replacing existing results.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="Show the figures and their claims, and exit.")] = False,
 ) -> None:
     """Compute the paper's figures again and judge what it claims.
 

@@ -17,14 +17,22 @@ if TYPE_CHECKING:
 
 def simulate(
     environment: Annotated[str, typer.Argument(help="An environment by name, such as river_swim or tumor.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the rows (CSV).")] = Path("rows.csv"),
-    episodes: Annotated[int, typer.Option(help="How many episodes.")] = 50,
-    length: Annotated[int, typer.Option(help="Most decisions in an episode.")] = 20,
-    behavior: Annotated[str, typer.Option(help="random, or the name of an action to take always.")] = "random",
-    policy: Annotated[Path | None, typer.Option(help="Follow a policy.json (random where it is silent).")] = None,
-    setting: Annotated[list[str] | None, typer.Option(help="A setting of the environment, NAME=VALUE.")] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same world and rows.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="PATH", help="Where to write the rows (CSV).")] = Path(
+        "rows.csv"
+    ),
+    episodes: Annotated[int, typer.Option(metavar="NUMBER", help="How many episodes.")] = 50,
+    length: Annotated[int, typer.Option(metavar="NUMBER", help="Maximum number of decisions in an episode.")] = 20,
+    behavior: Annotated[
+        str, typer.Option(metavar="TEXT", help="random, or the name of an action to always take.")
+    ] = "random",
+    policy: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Follow a policy.json (random where it is silent).")
+    ] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the environment, NAME=VALUE.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Same seed, same world and rows.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
 ) -> None:
     """Write a batch of simulated decisions: episode, time, state, action, reward, next_state, terminated."""
     import numpy as np

@@ -41,9 +41,9 @@ class MarkovCheck:
     def lines(self) -> list[str]:
         """The finding in words."""
         if not self.rows:
-            return ["How Markov the states are cannot be told: no row has a previous row in its episode."]
+            return ["Whether the states are Markov cannot be checked: no row has a previous row in its episode."]
         if self.rows < FEW:
-            return [f"There are too few rows to tell how Markov the states are ({self.rows:,}; it takes {FEW:,})."]
+            return [f"There are too few rows to check whether the states are Markov ({self.rows:,}; it takes {FEW:,})."]
         told = f"({self.rows:,} rows, excess {max(self.excess, 0):.3f} bits, p = {self.p_value:.3g})"
         if self.markov:
             return [f"The states look Markov: the previous state tells nothing more about the next one {told}."]

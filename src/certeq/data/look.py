@@ -56,7 +56,7 @@ class Look:
         size = np.unique(self.batch.episode, return_counts=True)[1]
         low, high = int(size.min()), int(size.max())
         span = f"{several(low, 'row')}" if low == high else f"{low:,} to {high:,} rows, median {np.median(size):g}"
-        yield f"{several(len(size), 'episode')} of {span}; {int(self.batch.ended.sum()):,} of them are seen to end."
+        yield f"{several(len(size), 'episode')} of {span}; seen to end: {int(self.batch.ended.sum()):,}."
 
     def _durations(self) -> Iterator[str]:
         if self.batch.duration is None or not (lasted := self.batch.duration[~self.batch.ended]).size:
@@ -98,9 +98,9 @@ class Look:
         choice = int(((self.visits > 0).sum(axis=1) > 1).sum())
         thin = int((tried < FEW).sum())
         yield (
-            f"More than one action was tried in {choice:,} of {several(len(self.visits), 'state')}. A pair that was "
-            f"tried has {np.median(tried):g} rows in the middle; {thin:,} of {several(len(tried), 'pair')} have fewer "
-            f"than {FEW}."
+            f"More than one action was tried in {choice:,} of {several(len(self.visits), 'state')}. The median "
+            f"number of rows of a tried pair is {np.median(tried):g}; {thin:,} of {several(len(tried), 'pair')} have "
+            f"fewer than {FEW}."
         )
 
     def _scattered(self) -> Iterator[str]:

@@ -32,7 +32,7 @@ class Positions:
     """Places of S states on d axes; ``axes`` says of each axis whether it is a line, a ring or a label."""
 
     places: Any  # (S, d) whole numbers, a row of NaN for a state without a place; integers from 0 once it is born
-    axes: tuple[str, ...] = ()  # all lines unless said
+    axes: tuple[str, ...] = ()  # all lines by default
     placed: Any = None  # (S,) whether a state has a place; read off the NaNs unless given
 
     def __post_init__(self) -> None:

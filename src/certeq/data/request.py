@@ -60,14 +60,14 @@ class Request:
     cost: Any = said(None, "Cost column, in place of a reward: less of it is better.", panel=COLUMNS, kind="column")
     minimize: bool | None = said(
         None,
-        "Whether less of the reward is better; more is, unless said. A reward that is called cost, death or the like "
-        "needs one of them.",
+        "Whether less of the reward is better; by default, more is. A reward called cost, death or the like needs one "
+        "of them.",
         panel=COLUMNS,
         option="minimize/--maximize",
     )
     beside: Any = said(
         None,
-        "Column(s) to add up beside the reward, such as a dose or a cost; comma-separated. A limit reads its own.",
+        "Column(s) to add up beside the reward, such as a dose or a cost; comma-separated. A limit adds its own.",
         panel=COLUMNS,
         kind="columns",
     )
@@ -84,21 +84,21 @@ class Request:
     )
     done: Any = said(
         None,
-        "Column that says that the episode ended for good after the row; or COLUMN=death,discharge for what it then "
-        "says.",
+        "Column that marks rows after which the episode ended for good; or COLUMN=death,discharge, the values that "
+        "mark them.",
         panel=COLUMNS,
         kind="column",
     )
     truncated: Any = said(
         None,
-        "Column that says that watching stopped after the row; or COLUMN=lost,moved for what it then says.",
+        "Column that marks rows after which watching stopped; or COLUMN=lost,moved, the values that mark them.",
         panel=COLUMNS,
         kind="column",
     )
     ends: Any = said(
         None,
         "Whether an episode without such marks is over at its last row: always, never (it was cut off), or a column "
-        "that says so there. Unsaid, the data decide, and the decision is told first.",
+        "that says so there. By default the data decide, and the report begins with how.",
         panel=COLUMNS,
         kind="column",
         metavar="[always|never|COLUMN]",
@@ -106,7 +106,7 @@ class Request:
     by: Any = said(
         None,
         "Column of groups to tell apart in the report, such as sex or clinic: how well the advice is supported, how "
-        "often it was followed and what it is worth in each. It is no part of the state unless --state names it.",
+        "often it was followed and what it is worth in each. It is not part of the state unless --state names it.",
         panel=COLUMNS,
         kind="column",
     )
@@ -126,7 +126,7 @@ class Request:
     )
     bins: Any = said(
         None,
-        "How columns become states: a number of quantile bins for all, and for single ones COLUMN=quantile:4, "
+        "How columns become states: a number of quantile bins for all, and for single columns COLUMN=quantile:4, "
         "=edges:1,5, =kmeans:9 or =labels.",
         panel=STATES,
         kind="bins",
@@ -151,7 +151,7 @@ class Request:
     )
     max_states: int | None = said(
         None,
-        "More states than this are refused: 50,000 unless you say otherwise; 1,000,000 where rows are counted.",
+        "Refuse more states than this: by default 50,000, or 1,000,000 where rows are counted.",
         panel=STATES,
     )
 

@@ -56,7 +56,7 @@ class Order:
             whole("--data-sets", self.data_sets, 2)  # one alone has no interval
 
     def settings(self, name: str) -> dict[str, Any]:
-        """Settings of a figure, as the profile has them unless said otherwise."""
+        """Settings of a figure, as the profile has them by default."""
         settings = dict(figure(name).SETTINGS[self.profile])
         if self.data_sets is not None and "data_sets" in settings:
             settings["data_sets"] = self.data_sets

@@ -285,8 +285,7 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
     thin = (first >= 0) & (policy.first.support < FEW)
     tried = (counts.visits > 0).sum(axis=1)
     if stranded.any():
-        number = f"{int(stranded.sum())} of {S}"
-        alerts.append(f"States with no action that was tried often enough, and so without advice: {number}.")
+        alerts.append(f"In {int(stranded.sum())} of {S} states no action was tried often enough to be advised.")
     if thin.any():
         alerts.append(f"In {int(thin.sum())} of {S} states the advised action was tried fewer than {FEW} times.")
     if (tried == 1).any():
@@ -313,7 +312,7 @@ def _clear(policy: Policy, why: str) -> tuple[int | None, str]:
     """In how many states with a choice one action is clearly best, and an alert about the others."""
     choices = int((policy.runner_up()[0] >= 0).sum())
     if policy.chances is None:
-        return None, f"It was not computed how sure each action is, so coin flips are not told from advice. {why}"
+        return None, f"How sure each action is was not computed, so clear advice and coin flips look alike. {why}"
     undecided = int((policy.stricter(policy.clear).among.sum(axis=-1) > 1).sum())
     if not undecided:
         return choices, ""
@@ -321,7 +320,7 @@ def _clear(policy: Policy, why: str) -> tuple[int | None, str]:
     then = "the advice is a set" if policy.min_chance else "one is advised all the same"
     return choices - undecided, (
         f"One action is clearly best (with a chance of {policy.clear:.0%} or more) in {every} of "
-        f"{several(choices, 'state')} with a choice. Elsewhere the data leave it open which, and {then}."
+        f"{several(choices, 'state')} with a choice. Elsewhere the data leave that open, and {then}."
     )
 
 

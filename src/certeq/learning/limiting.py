@@ -55,7 +55,7 @@ def constrained(case: Case, names: Sequence[str]) -> Constrained:
     model, rules = case.model, case.rules
     if model.shrinkage.target.mass().max() == 0:
         raise InputError(
-            f"The regularizer {rules.regularizer!r} has the future end early, so costs would be told too low. Choose "
+            f"The regularizer {rules.regularizer!r} has the future end early, so costs would come out too low. Choose "
             "another one (regularizer=, --regularizer) to plan with costs."
         )
     tables = [model.reward(cost_case(case, name).table) for name in names]
@@ -103,7 +103,7 @@ def _priced(case: Case, prices: dict[str, float]) -> Case:
     each = " and ".join(f"{number(price)} for each unit of {name!r}" for name, price in charged.items())
     told = (
         f"To keep {' and '.join(case.rules.limit)}, rewards are charged {each}, {one}. All values and chances here "
-        "are net of the charge; what the advice earns and what it costs is told apart, under value against cost."
+        "are net of the charge; what the advice earns and what it costs are given separately, under value against cost."
     )
     data = Data.of_rows(replace(batch, reward=net, decisions=(told, *batch.decisions)))
     return Case(data, case.rules, case.usual)

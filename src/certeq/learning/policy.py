@@ -298,7 +298,7 @@ class Policy:
         Parameters
         ----------
         states
-            Numbers of the states to list, in order: all unless said. Words are made for these alone.
+            Numbers of the states to list, in order: all by default. Words are made for these alone.
         weight
             Of the regularizer's target in each pair, ``(S, A)`` or what broadcasts to it; not listed unless given.
         values

@@ -122,7 +122,7 @@ class Rules:
     )
     unvisited: str = said(
         "exclude",
-        "What stands for pairs with too few visits. They are never advised unless you say otherwise.",
+        "What stands for pairs with too few visits. By default they are never advised.",
         panel=PANEL,
         choices=_conventions,
         what="convention for unvisited pairs",
@@ -138,14 +138,13 @@ class Rules:
     min_chance: float = said(
         defaults.MIN_CHANCE,
         "Advise one action alone only if it is the best with at least this chance; otherwise all that may well be. 0 "
-        "for one in any case.",
+        "to always advise one.",
         panel=PANEL,
         check=_share,
     )
     risk: float | None = said(
         None,
-        "The chance of doing worse than was done that you accept: an action is advised alone only as far as that keeps "
-        "it. It raises the chance above.",
+        "The chance you accept of doing worse than was done: --min-chance is raised until the advice keeps it.",
         panel=PANEL,
         check=lambda name, value: None if value is None else _share(name, value),
     )
@@ -158,7 +157,8 @@ class Rules:
     )
     reward_pool: str = said(
         "auto",
-        "Let noisy rewards of pairs borrow from their state, from everything, or from neighbors; auto: what predicts.",
+        "Let noisy rewards of pairs borrow from their state, from everything, or from neighbors; auto: whatever "
+        "predicts best.",
         panel=PANEL,
         choices=_pools,
         what="way of pooling rewards",

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape as _escape
 from rich.table import Table
 
-from certeq.base.display import harmless, of_draws
+from certeq.base.display import harmless, of_draws, several
 
 if TYPE_CHECKING:
     from certeq.learning.learned import Learned, Summary
@@ -43,12 +43,13 @@ def _facts(out: Console, found: Summary) -> None:
     for line in found.decisions:
         out.print(f"[yellow]![/yellow] {escape(line)}")
     out.print(escape(found.goal))
-    of = f" in {found.episodes:,} episodes" if found.episodes is not None else ""
-    out.print(f"[bold]{found.rows:,} transitions[/bold]{of}, {found.endings:,} of them ending an episode.")
+    of = f" in {several(found.episodes, 'episode')}" if found.episodes is not None else ""
+    ending = f"{found.endings:,} of them ending an episode"
+    out.print(f"[bold]{several(found.rows, 'transition')}[/bold]{of}, {ending}.")
     share = found.pairs_seen / found.pairs
     out.print(
-        f"{found.states:,} states x {found.actions:,} actions: {found.pairs_seen:,} of {found.pairs:,} pairs were "
-        f"tried ({share:.0%})."
+        f"{several(found.states, 'state')} x {several(found.actions, 'action')}: {found.pairs_seen:,} of "
+        f"{several(found.pairs, 'pair')} were tried ({share:.0%})."
     )
     for line in found.seen:
         out.print(escape(line))

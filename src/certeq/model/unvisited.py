@@ -1,6 +1,6 @@
 """Pairs without data: the conventions in use, one of which must be chosen in plain sight.
 
-A pair is *thin* when it has fewer than ``min_visits`` visits (1 unless said: then thin means never tried). What stands
+A pair is *thin* when it has fewer than ``min_visits`` visits (1 by default: then thin means never tried). What stands
 for its row is a decision, not an estimate:
 
 - ``target``: what the regularizer says. Its target where its weight answers to the data, else the uniform row, as

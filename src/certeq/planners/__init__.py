@@ -55,7 +55,7 @@ def solve(
     discount
         ``(...)``, between 0 and 1. With 1, every policy must be sure to end.
     allowed
-        ``(..., S, A)``, which actions may be chosen; all unless said.
+        ``(..., S, A)``, which actions may be chosen; all by default.
     method
         A name in ``METHODS``. ``auto`` is policy iteration in dense models; in sparse ones modified policy iteration,
         and the inexact one where there is enough to do.
@@ -67,7 +67,7 @@ def solve(
         ``numpy``, ``numba`` (compiled, for dense policy iteration and sparse inexact policy iteration) or ``auto``:
         compiled when the work is worth it.
     threads
-        For the compiled engine; all processors unless said. The result does not depend on it.
+        For the compiled engine; all processors by default. The result does not depend on it.
     progress
         Called with a `Progress` after each iteration of a method that is not exact.
     on_interrupt

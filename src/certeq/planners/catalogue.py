@@ -29,7 +29,7 @@ class Planner(NamedTuple):
     able: Callable[[Problem], bool]
     pays: Callable[[Problem], bool]  # whether to take it where nobody asked for another
     run: Callable[[Problem, How], Solution]
-    limit: int = 1_000_000  # iterations, unless said
+    limit: int = 1_000_000  # iterations, by default
     check: Callable[[Problem, bool], None] = check_problem  # what `run` takes for granted
     device: str = "cpu"
 

@@ -52,7 +52,7 @@ class How(NamedTuple):
     tolerance: float  # largest certified error of the values, relative to the largest; exact methods need none
     limit: int  # iterations at most
     watch: Watch
-    threads: int | None  # all processors unless said
+    threads: int | None  # all processors by default
 
 
 class Solution(NamedTuple):

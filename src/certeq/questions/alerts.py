@@ -65,11 +65,11 @@ def _posterior(findings: Findings) -> Iterator[str]:
     if found.watched is not None:
         decisions = several(found.watched, "decision")
         yield (
-            f"The advice is planned for ever, but half of the episodes were watched for {decisions} or fewer: its "
-            f"worth is told for these alone. To plan for them alone as well, set --horizon {found.watched}."
+            f"The advice is planned forever, but half of the episodes were watched for {decisions} or fewer: its "
+            f"value is given for these alone. To plan for them alone as well, set --horizon {found.watched}."
         )
     if found.thin > THIN and not leading(findings):
-        yield f"No chance is told that the advice beats what was recorded: {withheld(findings)}."
+        yield f"How likely the advice beats what was recorded is not given: {withheld(findings)}."
 
 
 def _off_policy(findings: Findings) -> Iterator[str]:

@@ -45,7 +45,7 @@ class Question(NamedTuple):
     sparse: bool = False  # whether sparse models are planned in without writing their rows out
     after: tuple[str, ...] = ()  # questions whose answers it looks at
     by_itself: str = ""  # how it is asked in Python where it is too much for a report
-    asks: str = ""  # in words, for whoever wants to know what was checked; what is being done unless said
+    asks: str = ""  # in words, for whoever wants to know what was checked; what is being done by default
     anyhow: bool = False  # whether it is asked of averages as well: it adds no discounted rewards up
     applies: Callable[[Learned], bool] = lambda learned: True  # whether there is anything to ask about
 

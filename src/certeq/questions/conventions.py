@@ -54,7 +54,7 @@ class Conventions:
             if convention != self.chosen:
                 other = self.differs(convention)
                 told.append(
-                    f"Under {convention!r} instead of {self.chosen!r} the advice is another in {len(other):,} of "
+                    f"Under {convention!r} instead of {self.chosen!r} the advice changes in {len(other):,} of "
                     f"{several(S, 'state')}{listed(self.state_names, other)}."
                 )
         return told

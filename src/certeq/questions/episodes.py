@@ -106,7 +106,7 @@ def behavior(counts: Counts, *, smoothing: float = 0.0) -> Floats:
     """Who made the data: how often each action was taken in each state, ``(..., S, A)``.
 
     (c(s, a) + k/A) / (c(s) + k), where ``smoothing`` k is a number of rows of each state that are made up and spread
-    evenly over the actions; none unless said. In a state without rows every action is as likely as any other.
+    evenly over the actions; none by default. In a state without rows every action is as likely as any other.
     """
     if not (np.isfinite(smoothing) and smoothing >= 0):
         raise InputError(f"smoothing is a number of rows, 0 or more; got {smoothing}.")

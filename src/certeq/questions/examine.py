@@ -52,10 +52,10 @@ def examine(
     learned
         What `certeq.learn` returned; of counts alone less can be said.
     draws, rng
-        How many models are drawn from the posterior, 0 for none, and the seed: 400 unless said, and fewer where
+        How many models are drawn from the posterior, 0 for none, and the seed: 400 by default, and fewer where
         the model is large.
     planning_discount
-        The one that is audited: 0.9 unless said, or nine tenths of a smaller discount.
+        The one that is audited: 0.9 by default, or nine tenths of a smaller discount.
     notice
         Told what is being done; two questions are asked at a time, so not always from this thread.
     executor
@@ -127,7 +127,7 @@ def learn(
     reward
         Known rewards ``(S, A)``; estimated from the rows unless given.
     draws, rng
-        How many models are drawn from the posterior to tell how sure each action is, and the seed: 400 unless said,
+        How many models are drawn from the posterior to tell how sure each action is, and the seed: 400 by default,
         and fewer where the model is large; 0 for none.
     progress, on_interrupt
         Who is told how planning goes on, and what Ctrl-C does to it: see `certeq.solve`.
@@ -162,7 +162,7 @@ def _sure(asking: Asking, missing: Mapping[str, str]) -> Learned:
     found, risk, learned = asking.found.get("posterior"), asking.found.get("risk"), asking.learned
     if learned.rules.risk is not None and risk is None:
         why = missing.get("posterior") or missing.get("risk", "")
-        raise InputError(f"What risk there is cannot be told. {why} Leave risk= out (--risk), or change that.")
+        raise InputError(f"The risk cannot be computed. {why} Leave risk= out (--risk), or change that.")
     kept = {name: asking.found[name] for name in SURE if name in asking.found} | {"asked": (asking.draws, asking.rng)}
     return learned.with_chances(
         None if found is None else found.best,

@@ -176,13 +176,13 @@ def fragility(
     learned
         What `certeq.learn` returned; with a horizon, its first decision is asked about.
     states
-        Numbers of the states to count contrary observations for: all unless said. A large sparse model needs it said.
+        Numbers of the states to count contrary observations for: all by default. A large sparse model needs it said.
     outcomes
         Where the worst and the best outcome are sought: among rows of the same ``state``, or ``anywhere`` in the data.
     cap
         Where to stop counting.
     along
-        The path along the strength of a uniform prior, if it is there already.
+        The path along the strength of a uniform prior, if it already exists.
     """
     if outcomes not in OUTCOMES:
         raise unknown("place for outcomes", outcomes, OUTCOMES)

@@ -182,7 +182,7 @@ class Tradeoffs:
                 f"later is the model's word alone. To limit what was watched, set --horizon {self.watched}."
             )
         if limited and not self.kept:
-            said.append(f"How likely the limits are kept is not told: {self.why_not}")
+            said.append(f"How likely the limits are kept is not given: {self.why_not}")
         return said
 
     def uncharged(self) -> list[str]:

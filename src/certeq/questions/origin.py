@@ -37,7 +37,7 @@ class Origin:
 
 
 def origin(learned: Learned, state: int | None = None, action: int | None = None) -> Origin:
-    """Tell where the row of a pair comes from: unless said, the advised one of a state where own and borrowed meet."""
+    """Tell where the row of a pair comes from: by default, the advised one of a state where own and borrowed meet."""
     asked(learned, anyhow=True)
     believed, policy = learned.shrinkage.details, learned.policy
     if not isinstance(believed, Believed):
@@ -66,7 +66,7 @@ def _telling(learned: Learned) -> int:
     advised, visits = learned.policy.first.actions, learned.policy.visits
     there = np.flatnonzero(advised >= 0)
     if not len(there):
-        raise InputError("Nothing is advised anywhere, so there is no row to tell of.")
+        raise InputError("Nothing is advised anywhere, so there is no row to explain.")
     weight = np.broadcast_to(learned.shrinkage.weight, visits.shape)[there, advised[there]]
     even = np.round(np.abs(weight - 0.5), 1)
     return int(there[np.lexsort((-visits[there].sum(axis=1), even))[0]])

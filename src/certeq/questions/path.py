@@ -34,7 +34,7 @@ from certeq.questions.asking import Question
 from certeq.questions.words import advised, listed
 from certeq.regularizers import settings_of
 
-ALONG = {"strength": "uniform_prior", "planning_discount": "discount"}  # what moves -> the regularizer unless said
+ALONG = {"strength": "uniform_prior", "planning_discount": "discount"}  # what moves -> the regularizer by default
 POINTS = 65
 TOLERANCE = 1e-10
 ROUGHLY = 1e-6  # tolerance in a report
@@ -167,8 +167,8 @@ def path(
     learned
         What `certeq.learn` returned.
     along
-        ``strength``, from 0 to 1, of ``uniform_prior`` unless said; or ``planning_discount``, from 0 to the discount,
-        of ``discount`` unless said.
+        ``strength``, from 0 to 1, of ``uniform_prior`` by default; or ``planning_discount``, from 0 to the discount,
+        of ``discount`` by default.
     regularizer
         Another one that has this setting.
     points

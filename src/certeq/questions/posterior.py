@@ -96,7 +96,7 @@ def posterior(
     target
         Mean of the prior of each row; see `certeq.questions.draws.draw_models`.
     threads, workers, scheduler, executor
-        Where blocks of models are drawn and solved: on threads of this process (all processors unless said), on local
+        Where blocks of models are drawn and solved: on threads of this process (all processors by default), on local
         processes, on the Dask cluster of this address, or on an executor that is open already. The result does not
         depend on it. Only counts travel, and no rows.
     """

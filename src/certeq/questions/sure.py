@@ -54,7 +54,7 @@ def sentences(findings: Findings) -> Iterator[str]:
     if better is not None:
         told = f": the advice is better with a chance of {percent(better, found.draws)}"
     else:
-        told = f". How likely the advice is better is not told: {withheld(findings)}"
+        told = f". How likely the advice is better is not given: {withheld(findings)}"
     yield (
         f"If rows are alike in the way the model believes, following the advice{period(findings)} is worth"
         f"{net(findings)} {number(value.mean)} (90 % interval {number(value.low)} to {number(value.high)}), and "
@@ -62,8 +62,8 @@ def sentences(findings: Findings) -> Iterator[str]:
     )
     if found.watched is not None:
         yield (
-            f"Values are told for {several(found.watched, 'decision')}, as long as half of the episodes were watched; "
-            "how sure anything is that comes later, nobody can say."
+            f"Values are for {several(found.watched, 'decision')}, as long as half of the episodes were watched; "
+            "nobody can say how sure anything later is."
         )
     if found.flattery > SEEN * (value.high - value.low):
         yield (

@@ -43,7 +43,7 @@ ALIKE = {"discount": "uniform_blend"}  # predicts no next state; by Theorem 1 th
 
 
 def settings_of(regularizer: str) -> dict[str, Any]:
-    """The settings a regularizer takes and what they are unless said."""
+    """The settings a regularizer takes and what they are by default."""
     return {name: unsaid for name, unsaid in _parameters(regularizer).items() if name != "discount"}
 
 
@@ -53,7 +53,7 @@ def needs_of(regularizer: str) -> tuple[str, ...]:
 
 
 def _parameters(regularizer: str) -> dict[str, Any]:
-    """What a regularizer takes beside counts, and what that is unless said."""
+    """What a regularizer takes beside counts, and what that is by default."""
     if regularizer not in REGULARIZERS:
         raise unknown("regularizer", regularizer, REGULARIZERS)
     _, *rest = inspect.signature(REGULARIZERS[regularizer]).parameters.values()

@@ -183,14 +183,14 @@ def _silent(findings: Findings) -> str:
     silent = int((findings.advised < 0).sum())
     return (
         f"Nothing is advised in {several(silent, 'state')}, in states that never occurred, and on rows with labels "
-        "that were never seen; the reason is told. Sets of actions are advised where none is clearly best."
+        "that were never seen; the reason is given. Sets of actions are advised where none is clearly best."
     )
 
 
 def _range(findings: Findings) -> str:
     spans = (f"{name} {low:g} to {high:g}" for name, (low, high) in findings.learned.policy.ranges.items())
     told = "; ".join(spans)
-    return f"Numbers beyond those in the data are pointed out ({told})." if told else ""
+    return f"Numbers outside the range of the data are pointed out ({told})." if told else ""
 
 
 def _alerts(findings: Findings) -> str:

@@ -24,15 +24,15 @@ def why_not(learned: Learned, suppress_below: int) -> str:
     S, A = learned.policy.visits.shape
     if S > MOST_STATES or S * A * S > MOST_CELLS:
         return (
-            f"The page re-plans for up to {MOST_STATES} states; here there are {S:,} states and {A:,} actions. "
+            f"The page replans for up to {MOST_STATES} states; here there are {S:,} states and {A:,} actions. "
             "certeq.audit answers the same question for data of any size."
         )
     if learned.case.peculiar:
-        return "The page can plan anew only where rewards are discounted and all steps count alike."
+        return "The page can replan only where rewards are discounted and all steps count alike."
     if learned.rules.discount == 0:
         return "With discount 0 nothing that comes later counts, and no planning discount could be lower."
     if suppress_below > 1:
-        return "Small counts are not told in this report, and without them the page cannot plan anew."
+        return "Small counts are hidden in this report, and without them the page cannot replan."
     return ""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import certeq
 from certeq.base.arrays import whole
-from certeq.base.display import harmless, number, percent, shorten
+from certeq.base.display import harmless, number, percent, several, shorten
 from certeq.questions.alerts import alerts, checked, unasked
 from certeq.questions.findings import Findings
 from certeq.report import drawings, embed, html, overview, tell
@@ -53,6 +53,7 @@ def render(
         "report.html",
         style="report.css",
         script="report.js",
+        filters={"several": several},
         title=tell.title(findings) if title is None else shorten(title, tell.LONGEST),
         about=list(tell.about(findings.learned.summary, source, date, author)),
         manifest=dict(_manifest(findings, manifest or {})),
@@ -69,8 +70,8 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     teller = tables.Teller(findings, limit)
     missing = dict(findings.missing)
     if teller.hidden.any():
-        missing["audit"] = "The audit tells how often single pairs were tried, which this report does not."
-        missing["origin"] = "Where a row comes from tells how often its pair was tried, which this report does not."
+        missing["audit"] = "The audit would show how often single pairs were tried, which this report hides."
+        missing["origin"] = "Where a row comes from would show how often its pair was tried, which this report hides."
     why_no_slider = embed.why_not(learned, limit)
     minded, opened = _harmless(alerts(findings)), {asks: harmless(why) for asks, why in unasked(findings).items()}
     yield "advice", tell.advice(findings)

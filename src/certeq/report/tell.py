@@ -102,7 +102,7 @@ def worth(findings: Findings) -> Iterator[str]:
     if better is not None:
         yield f"The chance that it is better is {percent(better, found.draws)}."
     else:
-        yield f"How likely it is better is not told: {sure.withheld(findings)}."
+        yield f"How likely it is better is not given: {sure.withheld(findings)}."
     if findings.frontier is not None and findings.frontier.kept:
         yield from findings.frontier.uncharged()
     if findings.outer is not None:

@@ -52,7 +52,7 @@ def environment(name: str, **settings: Any) -> MDP:
 
 
 def settings_of(name: str) -> dict[str, Any]:
-    """The settings of a world and what they are unless said; one that is drawn at random has ``rng`` among them."""
+    """The settings of a world and what they are by default; one that is drawn at random has ``rng`` among them."""
     if name not in ENVIRONMENTS:
         raise unknown("environment", name, ENVIRONMENTS)
     return {each: about.default for each, about in inspect.signature(ENVIRONMENTS[name]).parameters.items()}

@@ -17,7 +17,7 @@ ROLES = {  # of the columns of `rows`
 
 
 def in_memory(path, **told):
-    """The plain way: read all rows, every column as labels unless said otherwise, then count them."""
+    """The plain way: read all rows, every column as labels by default, then count them."""
     bins = dict.fromkeys((*told["state"], *told["action"]), "labels") | dict(told.pop("bins", {}))
     batch = read(path, layout="explicit", episode=False, time=False, bins=bins, max_states=10**6, **told)
     return batch, tally(batch), None if batch.reward is None else add_up(batch)

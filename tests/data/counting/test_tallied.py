@@ -67,7 +67,7 @@ def test_large_counts_come_back_sparse(parquet, tmp_path):
 def test_a_file_is_not_written_over_unless_asked(tallied, tmp_path):
     path = tmp_path / "counts.npz"
     path.write_text("mine")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         tallied.save(path)
     tallied.save(path, force=True)
     assert len(Tallied.load(path)) == len(tallied)

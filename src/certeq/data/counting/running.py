@@ -72,7 +72,7 @@ def count(
     max_states
         More states than this are refused.
     threads, workers, scheduler
-        Threads of this process (all processors unless said), or local processes, or the address of a Dask scheduler
+        Threads of this process (all processors by default), or local processes, or the address of a Dask scheduler
         whose workers see the files under the same path.
     fingerprint
         Whether to keep a SHA-256 of what was read. On a file system that is slow, that is reading everything twice.

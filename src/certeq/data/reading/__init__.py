@@ -72,8 +72,8 @@ def read(
         In the long layout, a step in time that is not the usual one is an 'error', or 'allow' it, or 'cut' there.
         The explicit layout has no gaps.
     limit_bytes
-        Largest file that is read, and largest table that one may unpack to; an eighth of the machine's memory unless
-        said here or in the environment (CERTEQ_MAX_BYTES).
+        Largest file that is read, and largest table that one may unpack to; by default an eighth of the machine's
+        memory, or what the environment says (CERTEQ_MAX_BYTES).
     rng
         Seed of k-means.
 

@@ -92,6 +92,9 @@ def _cut(marks: Marks, number: int) -> str:
     lengths = np.diff(np.flatnonzero(np.append(True, ~marks.follows)))
     alike = len(lengths) > 1 and (lengths == lengths[0]).all()
     why = f"all have {several(int(lengths[0]), 'row')}" if alike else "nothing says that they ended"
+    if number == 1:
+        taken = "The only episode is taken to be cut off at its last row, since nothing says that it ended; that row is"
+        return f"{taken} left out. If it was over there, say so, {WAYS}."
     return (
         f"All {number:,} episodes are taken to be cut off at their last rows, since {why}; those rows are left out. If "
         f"episodes were over there, say so, {WAYS}."

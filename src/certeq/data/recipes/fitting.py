@@ -20,7 +20,7 @@ from certeq.data.recipes.recipe import Recipe
 from certeq.data.request import OTHERS
 
 MAX_STATES = 50_000
-CELLS = 4  # of a column that is cut, unless said
+CELLS = 4  # of a column that is cut, by default
 FEWER = 8  # into which a column with too many values is advised to be cut
 SURE_LABELS = 12  # whole numbers with at most this many different values are labels
 LIKELY_LABELS = 20  # and so are those with at most this many, where each occurs often enough
@@ -54,7 +54,7 @@ def fit(
     clustered together). Unsaid, text, booleans and dates are labels. So are whole numbers with at most 12 different
     values, or with at most 20 that have 5 rows each on average; and, unless ``bins`` are asked for, whole numbers in a
     column that is called state, or is the only one and says the same number twice on average. All other numbers are cut
-    at their quantiles into ``bins`` cells, 4 unless said. Columns in ``absent`` may miss values: a cell of its own.
+    at their quantiles into ``bins`` cells, 4 by default. Columns in ``absent`` may miss values: a cell of its own.
     """
     return fit_encode(table, how, bins=bins, max_states=max_states, absent=absent, rng=rng)[0]
 

@@ -1,4 +1,4 @@
-"""The way from `solve` to the graphics processor: what is there already stays there, and what is not is copied.
+"""The way from `solve` to the graphics processor: what already exists stays there, and what is not is copied.
 
 The kernel checks its input while it reads it. If anything is wrong, everything is brought to the host, which finds out
 what it was and says it in the words that it always uses.

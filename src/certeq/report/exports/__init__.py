@@ -30,7 +30,7 @@ def export(policy: Policy, to: str, **said: Any) -> str:
         ``"sql"``: one query. ``"python"``: a file with a function `advise`, which needs Python alone. ``"json"``: rules
         for other programs. ``"html-card"``: a small page to print.
     said
-        For SQL: ``table``, the table that holds the rows (``"rows"`` unless said), and for a policy with a horizon
+        For SQL: ``table``, the table that holds the rows (``"rows"`` by default), and for a policy with a horizon
         ``step``, its column that says how many decisions were made before.
     """
     if to not in TARGETS:

@@ -10,6 +10,8 @@
     if (text !== null) node.textContent = text;
     return node;
   };
+  const several = (n, thing) => `${n.toLocaleString("en-US")} ${thing}${n === 1 ? "" : "s"}`;
+  const times = (n) => (n === 1 ? "once" : several(n, "time"));
   const short = (x) => {
     if (!Number.isFinite(x)) return "infinitely many";
     if (x >= 1000) return Math.round(x).toLocaleString("en-US");
@@ -257,7 +259,7 @@
           const share = invented > 0 ? (Math.min(Math.log(invented), top) - bottom) / (top - bottom) : 0;
           box.setAttribute("fill", invented > 0 ? SHADES[Math.max(0, Math.min(10, Math.floor(share * 11)))] : "none");
           box.setAttribute("class", c > 0 ? "" : "never");
-          box.firstChild.textContent = `${labels.states[s]}: ${labels.actions[a]}, tried ${c} times, ${short(invented)} invented`;
+          box.firstChild.textContent = `${labels.states[s]}: ${labels.actions[a]}, tried ${times(c)}, ${short(invented)} invented`;
         }
       const lower = found.discounted(planning), even = found.even(planning);
       let moved = 0, uneven = 0;
@@ -279,10 +281,10 @@
       if (step === steps) facts.push("At this setting nothing is invented: the data speak alone.");
       else if (step === 0) facts.push("At 0 the future is ignored: no number of invented transitions is that strong.");
       else facts.push(
-        `Your best-observed pair (tried ${most} times) is treated as if ${short(most * factor)} uniform transitions had been added to it, ` +
-        `your least observed (tried ${least === 1 ? "once" : least + " times"}) as if ${short(least * factor)}.`);
+        `Your best-observed pair (tried ${times(most)}) is treated as if ${short(most * factor)} uniform transitions had been added to it, ` +
+        `your least observed (tried ${times(least)}) as if ${short(least * factor)}.`);
       facts.push(`Every row is pulled toward ending by the same weight, ${weight.toFixed(3)}.`);
-      facts.push(`The advice differs from this report's in ${moved} of ${S} states, and in ${uneven} from the same amount spread evenly over all pairs.`);
+      facts.push(`The advice differs from this report's in ${moved} of ${several(S, "state")}, and in ${uneven} from the same amount spread evenly over all pairs.`);
       $("#facts").replaceChildren(...facts.map((text) => make("li", {}, text)));
       const body = changed.slice(0, 100).map((s) => {
         const line = make("tr");
@@ -290,7 +292,7 @@
         return line;
       });
       $("#changed tbody").replaceChildren(...body);
-      $("#changed caption").textContent = changed.length > 100 ? `The first 100 of ${changed.length} states` : `${changed.length} states`;
+      $("#changed caption").textContent = changed.length > 100 ? `The first 100 of ${several(changed.length, "state")}` : several(changed.length, "state");
       root.dataset.step = step;
     }
     let waiting = 0;
@@ -361,7 +363,7 @@
       const wanted = box.value.toLowerCase().split(/\s+/).filter(Boolean);
       const fits = wanted.length ? texts.flatMap((text, s) => (wanted.every((word) => text.includes(word)) ? [s] : [])) : [];
       place.classList.toggle("hide", !fits.length);
-      $("p", place).textContent = `${fits.length.toLocaleString("en-US")} of all ${texts.length.toLocaleString("en-US")} states fit${fits.length > 100 ? "; the first 100 of them" : ""}:`;
+      $("p", place).textContent = `${several(fits.length, "state")} of ${texts.length.toLocaleString("en-US")} found${fits.length > 100 ? "; the first 100" : ""}:`;
       $("tbody", place).replaceChildren(...fits.slice(0, 100).map((s) => {
         const line = make("tr");
         line.append(make("th", { scope: "row" }, name(given.cells[s])), make("td", {}, given.told[given.advice[s]]), make("td", { class: "n" }, given.tried[s]));
