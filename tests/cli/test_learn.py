@@ -175,6 +175,20 @@ def test_an_audit_and_a_comparison_have_reports_too(certeq, file):
     assert (words[1].count(",a tie,") > 0) == ("a tie, " in page)
 
 
+def test_units_stand_wherever_numbers_of_the_column_do(certeq, refused, file, table):
+    rows = "".join(
+        f"{e},{t},{60 + 7 * ((e * 5 + t * 3) % 9)}.5,{(e * t) % 2},{t}\n" for e in range(9) for t in range(9)
+    )
+    path = file("episode,time,sbp,action,reward\n" + rows)
+    assert certeq("learn", path, "--bins", "sbp=edges:90", "--unit", "sbp=mmHg", "--draws", 0, "--report").code == 0
+    assert [line["sbp"] for line in table("certeq-out/policy.csv")] == ["below 90 mmHg", "90 mmHg or more"]
+    assert "below 90 mmHg" in Path("certeq-out/report.html").read_text(encoding="utf-8")
+    wrong = refused("learn", path, "--unit", "sbq=mmHg", "--out", "other")
+    assert "There is no column 'sbq'" in wrong
+    assert "Did you mean 'sbp'" in wrong
+    assert "--unit takes COLUMN=UNIT" in refused("learn", path, "--unit", "mmHg", "--out", "other")
+
+
 def test_a_report_in_the_way_is_kept(refused, file):
     Path("certeq-out").mkdir()
     Path("certeq-out/report.html").write_text("precious")

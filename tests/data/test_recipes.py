@@ -441,3 +441,19 @@ def test_pooling_reconciles_kinds_without_losing_anything():
     assert pool(column(["b", "a"]), column([None, "c"])).labels == ("a", "b", "c")
     assert pool(column(["a"]), column([None])).kind == "text"
     assert pool(column([True]), column([2])).kind == "float"
+
+
+def test_units_stand_after_numbers_and_travel_in_the_file():
+    plain = fit({"x": np.arange(21.0), "n": [1, 2, 3] * 7}, bins=3)
+    recipe = plain.measured({"x": "mmHg", "n": "beds", "elsewhere": "kg"})
+    assert recipe.axes[0].words(alone=True) == ["below 6.7 mmHg", "6.7 to 13.3 mmHg", "13.3 mmHg or more"]
+    assert recipe.axes[1].words(alone=False) == ["n=1 beds", "n=2 beds", "n=3 beds"]
+    assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe != plain
+    assert "unit" not in str(plain.to_json())
+    table = {"x": [0.5, 20.0], "n": [2, 3]}
+    assert recipe.encode(table).tolist() == plain.encode(table).tolist()
+
+
+def test_only_numbers_have_units():
+    with pytest.raises(InputError, match="'ward' is no column of numbers"):
+        fit({"ward": ["a", "b"]}).measured({"ward": "kg"})

@@ -77,6 +77,10 @@ def test_conditions_are_told_in_the_words_of_their_column():
     assert [rule.where for rule in few_rules(second).rules] == [(("ward", "N"),), (("ward", "not N"),)]
     third = policy_on(axes, cells, cells[:, 2] > 0, [1] * 45)
     assert [rule.where for rule in few_rules(third).rules] == [(("day", "1"),), (("day", "2 or more"),)]
+    measured = policy_on(
+        (Bins("x", (1.0, 2.0, 3.0), "cm"), *axes[1:]), grid(4, 3, 3), grid(4, 3, 3)[:, 0] > 1, [1] * 36
+    )
+    assert [rule.where for rule in few_rules(measured).rules] == [(("x", "below 2 cm"),), (("x", "2 cm or more"),)]
     gone = policy_on(axes, cells, cells[:, 0] == 4, [1] * 45)
     assert [rule.where for rule in few_rules(gone).rules] == [(("x", "missing"),), (("x", "not missing"),)]
 

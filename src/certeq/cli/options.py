@@ -244,6 +244,11 @@ def orders(said: list[str] | None) -> dict[str, list[str] | None] | None:
     return {name: names(text) for name, text in (pair(each, "--ordered", form) for each in said)} if said else None
 
 
+def units(said: list[str] | None) -> dict[str, str] | None:
+    """Units, COLUMN=UNIT for some columns."""
+    return dict(pair(each, "--unit", "COLUMN=UNIT, for example sbp=mmHg") for each in said) if said else None
+
+
 def settings(said: Iterable[str] | None) -> dict[str, Any]:
     """Settings NAME=VALUE: whole numbers, numbers, arrays (a file .npy), else words."""
     pairs = (pair(text, "--setting", "NAME=VALUE, for example strength=0.3") for text in said or ())
@@ -256,10 +261,11 @@ KINDS: dict[str, tuple[Any, Callable[[Any], Any]]] = {  # kind of a field -> typ
     "bins": (list[str] | None, bins),
     "missing": (list[str] | None, missing),
     "orders": (list[str] | None, orders),
+    "units": (list[str] | None, units),
     "settings": (list[str] | None, settings),
     "limits": (list[str] | None, lambda said: tuple(said or ())),
 }
-METAVARS = {"column": "COLUMN", "columns": "COLUMNS", "bins": "HOW", "orders": "COLUMN=LABELS"}
+METAVARS = {"column": "COLUMN", "columns": "COLUMNS", "bins": "HOW", "orders": "COLUMN=LABELS", "units": "COLUMN=UNIT"}
 METAVARS |= {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}
 
 

@@ -42,7 +42,7 @@ ONE_BY_ONE = (
     "missing",
     "by",
 )  # what only rows that are read together need
-ORDERS = ("ordered", "unordered")  # what is not kept with counts
+ORDERS = ("ordered", "unordered", "unit")  # what is not kept with counts
 BESIDE = ("beside", "duration")  # what only rows that are read can add up
 
 
@@ -123,7 +123,7 @@ def _count(data: Path, request: Request, work: Work) -> Tallied:
     idle = {name: said[name] for name in ONE_BY_ONE if name in said}
     _refuse(idle, f"{why}. Leave it out, or read a single file without a cluster")
     _refuse({name: said[name] for name in BESIDE if name in said}, "counts keep states, actions and rewards alone")
-    _refuse({name: said[name] for name in ORDERS if name in said}, "counted states lie as their columns say")
+    _refuse({name: said[name] for name in ORDERS if name in said}, "counts keep no more of a column than its cells")
     with watching.watch(Console(stderr=True, highlight=False, emoji=False)) as watch:
         watch.begin("counting", "rows")
         return counting.count(data, **said, **work.places, progress=watch.progress)

@@ -149,6 +149,12 @@ class Request:
         panel=STATES,
         kind="columns",
     )
+    unit: Any = said(
+        None,
+        "Unit of a column of numbers, shown after them: sbp=mmHg. Several are allowed.",
+        panel=STATES,
+        kind="units",
+    )
     max_states: int | None = said(
         None,
         "Refuse more states than this: by default 50,000, or 1,000,000 where rows are counted.",

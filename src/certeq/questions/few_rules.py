@@ -20,7 +20,7 @@ from certeq.base.display import percent, several, shorten, told
 from certeq.base.errors import InputError
 from certeq.data.positions import Positions
 from certeq.data.recipes import Bins, Recipe
-from certeq.data.recipes.axes import NOWHERE, Axis, OrMissing
+from certeq.data.recipes.axes import NOWHERE, Axis, OrMissing, unit_text
 from certeq.learning.learned import Learned
 from certeq.learning.policy import Policy
 from certeq.questions.asking import Asking, Question
@@ -263,18 +263,21 @@ def _condition(axis: Axis, allowed: Booleans) -> str:
     kept, out = np.flatnonzero(allowed), np.flatnonzero(~allowed)
     low, high = int(kept[0]), int(kept[-1])
     if inner.places is not None and high - low + 1 == len(kept) > 1:
-        return _between(words, low, high, isinstance(inner, Bins))
+        return _between(words, low, high, unit_text(inner.unit) if isinstance(inner, Bins) else None)
     return " or ".join(words[k] for k in kept) if len(kept) <= len(out) else f"not {', '.join(words[k] for k in out)}"
 
 
-def _between(words: list[str], low: int, high: int, cells: bool) -> str:
-    """Codes from one to another; cells such as "3 to 5" from the low end of the first to the high end of the last."""
-    start, end = words[low], words[high]
-    if cells:
+def _between(words: list[str], low: int, high: int, unit: str | None) -> str:
+    """Codes from one to another; cells such as "3 to 5 cm" from the low end of the first to the high end of the last.
+
+    Cells have a unit, which may be empty; labels have none.
+    """
+    start, end, after = words[low], words[high], unit or ""
+    if unit is not None:
         start, end = start.partition(" to ")[0], end.rpartition(" to ")[2]
     if low == 0:
-        return f"{'below' if cells else 'up to'} {end}"
-    return f"{start} or more" if high == len(words) - 1 else f"{start} to {end}"
+        return f"{'up to' if unit is None else 'below'} {end}"
+    return f"{start}{after} or more" if high == len(words) - 1 else f"{start} to {end}"
 
 
 def _ask(asking: Asking) -> FewRules:

@@ -105,7 +105,7 @@ class Source(NamedTuple):
 
 
 def encode(source: Source, choice: Binning | None) -> Coded:
-    """Code a column by its labels or its bins; unsaid, by its labels."""
+    """Code a column by its labels or its bins; by default, by its labels."""
     axis: LabelSeries | Bins
     if choice is not None and choice.way == "edges":
         axis, codes, absent = _bins(source, choice)

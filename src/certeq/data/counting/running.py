@@ -68,7 +68,7 @@ def count(
     state, action, next_state, reward, cost, minimize, done, truncated
         Which column is what, as for `certeq.read`; there may be no reward.
     bins
-        For a column 'labels', which is what is done unsaid, or 'edges:1,2.5,7'. Quantiles would need all rows at once.
+        For a column 'labels', the default, or 'edges:1,2.5,7'. Quantiles would need all rows at once.
     max_states
         More states than this are refused.
     threads, workers, scheduler

@@ -50,8 +50,8 @@ def read(
         ``Batch.decisions`` tells.
     bins
         How columns become states or actions: a number of quantile bins for all continuous columns, or for a column
-        'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'; ``{"*": 3, "age": "edges:18,40,65"}`` says both. Unsaid,
-        columns are cut as finely as predicts rewards and next values best out of sample (see
+        'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'; ``{"*": 3, "age": "edges:18,40,65"}`` says both. By
+        default, columns are cut as finely as predicts rewards and next values best out of sample (see
         `certeq.data.reading.choosing`), and at their quartiles where there are fewer than 200 rows or no rewards. Whole
         numbers of which there are many different ones, or few rows of each, are cut too, unless they name states (see
         `certeq.data.recipes.fit`). ``Batch.notes`` tells all that.
@@ -61,8 +61,10 @@ def read(
         for bins. ``Batch.notes`` tells in how many rows.
     ordered, unordered
         Labels of a state column in their order, such as ``{'stage': ['mild', 'severe']}``, so that a state can learn
-        from its neighbors; and columns whose numbers have no order, such as codes. Unsaid, numbers, their bins and
+        from its neighbors; and columns whose numbers have no order, such as codes. By default, numbers, their bins and
         dates have an order, and text has none.
+    unit
+        Units of columns of numbers, such as ``{'sbp': 'mmHg'}``, written after them in states, rules and the report.
     max_states
         More states than this are refused.
     layout

@@ -74,6 +74,7 @@ def make_batch(
         links = replace(links, states={name: links.states[name] for name in links.states if name not in chosen.unused})
     ways_of = told if chosen is None else chosen.ways | told
     recipe, state, next_state = _states(links, ways_of, size, max_states, absent, rng)
+    recipe, action_recipe = (each.measured(_units(request, columns)) for each in (recipe, action_recipe))
     blank = table.n_rows - len(rows) - links.dropped.get(PADDING, 0)
     return Batch(
         state,
@@ -242,6 +243,16 @@ def _chosen(
     if rest:
         fixed = fit_encode(rest, {name: told[name] for name in rest if name in told}, max_states=HUGE, absent=absent)[1]
     return choose_cells(cut, labels, fixed, links, action, reward)
+
+
+def _units(request: Request, columns: Mapping[str, Column]) -> Mapping[str, str]:
+    units: Mapping[str, str] = request.unit or {}
+    for name in units:
+        if name not in columns:
+            raise InputError(
+                f"There is no column {name!r} with a unit.{nearest(name, columns)} Say it with unit= (--unit)."
+            )
+    return units
 
 
 def _states(

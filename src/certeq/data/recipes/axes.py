@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from certeq.base.arrays import Floats, Integers
 from certeq.base.errors import InputError
@@ -24,6 +25,11 @@ TYPES = {"text": {str}, "date": {str}, "integer": {int}, "boolean": {bool}, "flo
 SCATTERED = 4  # times as many places as whole numbers: beyond, their order is all that counts
 
 
+def unit_text(unit: str | UnsetType) -> str:
+    """What is written after a number."""
+    return f" {unit}" if unit else ""
+
+
 @dataclass(frozen=True)
 class Labels:
     """One column whose different values are the codes, in order."""
@@ -31,6 +37,7 @@ class Labels:
     column: str
     kind: Kind
     labels: tuple[Label, ...]  # sorted; dates as ISO text
+    unit: str | UnsetType = UNSET  # of numbers, written after them
 
     def __post_init__(self) -> None:
         if self.kind == "integer" and float in set(map(type, self.labels)):  # other programs write 3.0 for 3
@@ -65,7 +72,7 @@ class Labels:
 
     def words(self, alone: bool) -> list[str]:
         """Name of each code; alone, a label needs no column beside it. Beside others, long ones are cut."""
-        texts = [label_text(x) for x in self.labels]
+        texts = [label_text(x) + unit_text(self.unit) for x in self.labels]
         return texts if alone else [f"{clipped(self.column)}={text}" for text in shown(texts)]
 
     def why(self, table: Mapping[str, Column], row: int) -> str:
@@ -96,6 +103,7 @@ class Bins:
 
     column: str
     edges: tuple[Finite, ...]  # increasing
+    unit: str | UnsetType = UNSET  # written after the numbers
 
     def __post_init__(self) -> None:
         for lower, upper in itertools.pairwise(self.edges):
@@ -129,8 +137,9 @@ class Bins:
         at = shortest(self.edges)
         if not at:
             return ["any value" if alone else f"{clipped(self.column)} any value"]
-        inner = [f"{a} to {b}" for a, b in itertools.pairwise(at)]
-        cells = [f"below {at[0]}", *inner, f"{at[-1]} or more"]
+        unit = unit_text(self.unit)
+        inner = [f"{a} to {b}{unit}" for a, b in itertools.pairwise(at)]
+        cells = [f"below {at[0]}{unit}", *inner, f"{at[-1]}{unit} or more"]
         return cells if alone else [f"{clipped(self.column)} {cell}" for cell in cells]
 
     def why(self, table: Mapping[str, Column], row: int) -> str:

@@ -51,7 +51,7 @@ def fit(
     """Fit a recipe to the columns of a table.
 
     ``how`` says for a column 'labels', 'quantile:K', 'edges:1,2.5,7' or 'kmeans:K' (columns with the same K are
-    clustered together). Unsaid, text, booleans and dates are labels. So are whole numbers with at most 12 different
+    clustered together). By default, text, booleans and dates are labels. So are whole numbers with at most 12 different
     values, or with at most 20 that have 5 rows each on average; and, unless ``bins`` are asked for, whole numbers in a
     column that is called state, or is the only one and says the same number twice on average. All other numbers are cut
     at their quantiles into ``bins`` cells, 4 by default. Columns in ``absent`` may miss values: a cell of its own.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -14,14 +14,16 @@ import numpy as np
 from msgspec import Meta
 
 from certeq.base.arrays import Integers
+from certeq.base.display import shorten
 from certeq.base.errors import InputError, nearest
 from certeq.base.forms import Whole, damaged, fill, whole_table
 from certeq.data.positions import MOST_DISPLACEMENTS, Positions
-from certeq.data.recipes.axes import FORMS, NOWHERE, PRESENT, UNKNOWN, Axis, Labels, OrMissing
+from certeq.data.recipes.axes import FORMS, NOWHERE, PRESENT, UNKNOWN, Axis, Bins, Labels, OrMissing, Present
 from certeq.data.recipes.columns import TABLE_LIMIT, Column, clipped, compact, label_text, shown
 from certeq.data.recipes.containers import column
 
 VERSION = 1
+LONGEST_UNIT = 20  # characters
 
 
 class RecipeForm(msgspec.Struct):
@@ -91,6 +93,14 @@ class Recipe:
         names = [", ".join(w[c] for w, c in zip(words, cell, strict=True)) for cell in self.cells.tolist()]
         often = Counter(names)  # labels that contain commas may run together
         return tuple(f"{name} (state {i})" if often[name] > 1 else name for i, name in enumerate(names))
+
+    def measured(self, units: Mapping[str, str]) -> Recipe:
+        """The same with units written after the numbers of some columns, as far as it has them."""
+        axes = (
+            OrMissing(_measured(axis.present, units)) if isinstance(axis, OrMissing) else _measured(axis, units)
+            for axis in self.axes
+        )
+        return replace(self, axes=tuple(axes))
 
     @cached_property
     def positions(self) -> Positions | None:
@@ -247,6 +257,18 @@ def _axis(given: Any, place: str) -> Axis:
     if form is None:
         raise damaged("recipe", place, f"it needs 'labels', 'edges' or 'clusters'; got {', '.join(fields)}")
     return fill(form, fields, "recipe", place)
+
+
+def _measured(axis: Present, units: Mapping[str, str]) -> Present:
+    named = [name for name in axis.columns if name in units]
+    if not named:
+        return axis
+    if isinstance(axis, Bins) or (isinstance(axis, Labels) and axis.kind in ("integer", "float")):
+        return replace(axis, unit=shorten(units[named[0]], LONGEST_UNIT))
+    raise InputError(
+        f"Column {named[0]!r} is no column of numbers that is cut or listed by itself, so it can have no unit. Leave "
+        "unit= out for it (--unit)."
+    )
 
 
 def _along(axis: Axis, ordered: Mapping[str, Iterable[Any]], unordered: tuple[str, ...]) -> Integers | None:
