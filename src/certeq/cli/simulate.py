@@ -39,6 +39,7 @@ def simulate(
 
     from certeq.base import texts, writing
     from certeq.base.arrays import whole
+    from certeq.base.display import several
     from certeq.base.limits import most, way_out
     from certeq.worlds import environment as build
     from certeq.worlds import sampling, settings_of
@@ -86,7 +87,7 @@ def simulate(
     ]
     header = ("episode", "time", "state", "action", "reward", "next_state", "terminated")
     writing.write_files({out: texts.csv_text(header, lines)}, force=force)
-    typer.echo(f"{len(lines):,} rows of {environment}, {episodes:,} episodes. Written: {out}")
+    typer.echo(f"{several(len(lines), 'row')} of {environment}, {several(episodes, 'episode')}. Written: {out}")
 
 
 def follow(path: Path, mdp: MDP) -> Floats:

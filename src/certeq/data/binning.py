@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certeq.base.arrays import Booleans, Integers, Rng, generator, whole
+from certeq.base.display import several
 from certeq.data.batch import Batch
 
 FEW = 100  # rows that have a previous row in their episode; with fewer the check finds nothing either way
@@ -165,12 +166,12 @@ class BinningReport:
 
     def lines(self) -> list[str]:
         """The report in words."""
-        seen = f"{self.used:,} states occur"
+        seen = several(self.used, "state occurs", "states occur")
         if self.possible > self.used:
-            never = f"{self.never_seen:,} {'was' if self.never_seen == 1 else 'were'} never seen"
-            seen += f" of {self.possible:,} possible combinations ({never})"
-        spread = f"{self.rows:,} rows: between {self.fewest:,} and {self.most:,} in a state, median {self.median:g}."
-        return [f"{seen}.", spread, *(self.markov.lines() if self.markov else [])]
+            never = several(self.never_seen, "was", "were")
+            seen += f" of {self.possible:,} possible combinations ({never} never seen)"
+        spread = f"between {self.fewest:,} and {self.most:,} in a state, median {self.median:g}"
+        return [f"{seen}.", f"{several(self.rows, 'row')}: {spread}.", *(self.markov.lines() if self.markov else [])]
 
 
 def binning_report(batch: Batch, *, permutations: int = 200, rng: Rng = 0) -> BinningReport:

@@ -285,18 +285,25 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
     thin = (first >= 0) & (policy.first.support < FEW)
     tried = (counts.visits > 0).sum(axis=1)
     if stranded.any():
-        alerts.append(f"In {int(stranded.sum())} of {S} states no action was tried often enough to be advised.")
+        alerts.append(
+            f"In {int(stranded.sum())} of {several(S, 'state')} no action was tried often enough to be advised."
+        )
     if thin.any():
-        alerts.append(f"In {int(thin.sum())} of {S} states the advised action was tried fewer than {FEW} times.")
+        alerts.append(
+            f"In {int(thin.sum())} of {several(S, 'state')} the advised action was tried fewer than {FEW} times."
+        )
     if (tried == 1).any():
-        alerts.append(f"In {int((tried == 1).sum())} of {S} states only one action was ever tried: nothing to compare.")
+        alerts.append(
+            f"In {int((tried == 1).sum())} of {several(S, 'state')} only one action was ever tried: nothing to compare."
+        )
     rare = np.flatnonzero((counts.visits > 0).sum(axis=0) == 1)
     if len(rare) and S > 1:
         alerts.append(f"Action {case.data.action_names[rare[0]]!r} was tried in one state only.")
     ties = (np.atleast_3d(plan.tied.T).T[0].sum(axis=-1) > 1) & (first >= 0)
     if ties.any():
         alerts.append(
-            f"In {int(ties.sum())} of {S} states several actions are equally good; the one tried most often is advised."
+            f"In {int(ties.sum())} of {several(S, 'state')} several actions are equally good; the one tried most often "
+            "is advised."
         )
     if case.data.alike and not _ends_matter(case):
         alerts.append("Every reward is the same, so no action can be better than another.")

@@ -181,7 +181,7 @@ class Audit:
         untried = int((self.visits == 0).sum())
         if untried:
             yield (
-                f"{several(untried, 'pair was', 'pairs were')} never tried; to these the discount adds nothing, and "
+                f"{several(untried, 'pair was', 'pairs were')} never tried; there the discount adds nothing, and "
                 f"the convention {self.unvisited!r} decides."
             )
 
