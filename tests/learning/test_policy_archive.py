@@ -67,6 +67,7 @@ def told_in_json(path, old, new):
         ({"visits": np.array([None] * 8, dtype=object)}, "holds object"),
         ({"advice": np.full(4, 2, dtype=np.int32)}, "advises action number 2"),
         ({"action_values": np.full(8, np.nan)}, "are numbers"),
+        ({"action_values": np.full(8, -np.inf)}, "advises only what has a value"),
         ({"chances": np.full(8, np.nan)}, "between 0 and 1"),
         ({"cells": np.zeros(8, dtype=np.int32)}, "sorted and all different"),
         ({"cells": np.full(8, 99, dtype=np.int32)}, "out of range"),

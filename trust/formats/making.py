@@ -350,9 +350,7 @@ def _hdf5(rng: np.random.Generator, path: Path) -> None:
     }
     with h5py.File(path, "w") as file:
         for i in range(int(rng.integers(1, 3))):
-            group = file.create_group(
-                f"episode_{i}" if rng.random() < 0.9 else str(rng.choice(["episode_²", "episode_٣"]))
-            )
+            group = file.create_group(f"episode_{i if rng.random() < 0.9 else '²٣'[i]}")
             for name, values in sound.items():
                 _dataset(h5py, rng, group, name, values)
     if rng.random() < 0.4:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from certeq.base import defaults
-from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, within
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first, within
 from certeq.base.display import MOST, notebook, several
 from certeq.base.errors import InputError
 from certeq.base.writing import write_files
@@ -106,6 +106,11 @@ class Policy:
             raise InputError(
                 "A policy's action values are numbers, or minus infinity where an action may not be chosen."
             )
+        own = np.take_along_axis(self.action_values, np.maximum(self.actions, 0)[..., None], axis=-1)[..., 0]
+        worthless = np.isneginf(own) & (self.actions >= 0)
+        if worthless.any():
+            *_, state = first(worthless)
+            raise InputError(f"A policy advises only what has a value; in state number {state} it does not.")
         if self.chances is not None:
             if self.chances.shape != self.action_values.shape:
                 raise InputError(f"A policy has a chance for each of its action values; got {self.chances.shape}.")

@@ -48,7 +48,7 @@ def _prediction(axis: Any, found: Comparison, name: str, y: int, color: str) -> 
 
 def _value(axis: Any, found: Comparison, name: str, y: int, color: str) -> None:
     _, apart = found.worth(name)
-    ends = [[apart.mean - apart.low], [apart.high - apart.mean]]
+    ends = np.maximum([[apart.mean - apart.low], [apart.high - apart.mean]], 0)  # a few draws may pull a mean beyond
     axis.errorbar([apart.mean], [y], xerr=ends, color=color, marker="o", capsize=2)
 
 
