@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 
 from certeq.base import manners
+from certeq.cli import _polite
 
 FULL = Path("/dev/full")
 
@@ -44,6 +46,21 @@ def test_the_first_interrupt_stops_the_work_and_the_second_ends_the_process(usua
             signal.raise_signal(signal.SIGINT)
     assert 130 in left
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_a_library_makes_of_an_interrupt_is_an_interrupt(usual, capsys):
+    """Modules in C++ that are stopped while they load raise an ImportError instead."""
+
+    def verb():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
+
+    with pytest.raises(typer.Exit) as left:
+        _polite(verb)()
+    assert left.value.exit_code == 130
+    assert capsys.readouterr().err.strip() == manners.STOPPED
 
 
 def test_a_thread_hears_the_second_interrupt_while_the_first_is_not_yet_answered(usual, left):

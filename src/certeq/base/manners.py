@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 STOPPED = "Stopped. No partial results were written."
@@ -36,17 +36,18 @@ def leave(code: int = 130) -> NoReturn:
 
 
 @contextlib.contextmanager
-def interrupts(*, work: bool) -> Iterator[None]:
+def interrupts(*, work: bool) -> Iterator[Callable[[], bool]]:
     """What Ctrl-C does here: the first one stops the work, which puts itself in order; the next one ends the process.
 
     Without ``work`` to put in order (while libraries load, and while the process takes its leave) the first ends it.
     Also where the main thread is deep in compiled code, or waits for a cluster that does not answer, a second thread
-    hears the next one. Somebody who has decided otherwise about Ctrl-C is left in peace.
+    hears the next one. Somebody who has decided otherwise about Ctrl-C is left in peace. Gives a function that tells
+    whether one came: libraries may turn what it raises into something else.
     """
     if threading.current_thread() is not threading.main_thread() or not ours(signal.getsignal(signal.SIGINT)):
-        yield
+        yield lambda: False
         return
-    came = 0 if work else 1
+    begun = came = 0 if work else 1
 
     def stop(*_: Any) -> None:
         nonlocal came
@@ -61,7 +62,7 @@ def interrupts(*, work: bool) -> Iterator[None]:
     before = signal.signal(signal.SIGINT, stop)
     with _overheard(came):
         try:
-            yield
+            yield lambda: came > begun
         finally:
             signal.signal(signal.SIGINT, before)
 

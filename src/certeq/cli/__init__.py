@@ -60,8 +60,13 @@ def _polite(verb: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(verb)
     def run(*words: Any, **options: Any) -> None:
         try:
-            with interrupts(work=True):
-                verb(*words, **options)
+            with interrupts(work=True) as stopped:
+                try:
+                    verb(*words, **options)
+                except Exception as error:  # a library may have made it of a Ctrl-C
+                    if stopped() and not isinstance(error, typer.Exit):
+                        raise KeyboardInterrupt from None
+                    raise
         except InputError as error:
             say(f"Error: {paragraph(error)}")
             raise typer.Exit(2) from None
