@@ -115,14 +115,16 @@ def test_several_data_sets_together_are_let_in_as_each_alone():
         np.testing.assert_array_equal(together.advise().policy[i], case.advise().policy)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("discount", [0.0, 0.99])
 @pytest.mark.parametrize(("bold", "paid", "advised"), [(4, 1.0, 0), (40, 1.0, 1), (40, 0.55, 0)])
-def test_a_habit_is_left_once_enough_rows_say_so_clearly(bold, paid, advised):
+def test_a_habit_is_left_once_enough_rows_say_so_clearly(bold, paid, advised, discount):
     """The usual thing was done 400 times and paid one half, more or less; the bold one hardly ever."""
     rng = np.random.default_rng(0)
     action = np.repeat([0, 1], [400, bold])
     reward = np.where(action == 0, 0.5, paid) + 0.3 * rng.normal(size=len(action))
     batch = Batch(np.zeros_like(action), action, np.full_like(action, -1), 1, 2, reward=reward)
-    learned = learn(batch, draws=0)
+    learned = learn(batch, discount=discount, draws=0)
     assert learned.policy.actions.tolist() == [advised]
     assert learned.case.model.allowed.tolist() == [[True, advised == 1]]
 

@@ -177,7 +177,8 @@ def test_a_difference_is_a_tie_just_where_its_interval_includes_zero():
     told = " ".join(found.lines())
     assert "the advice of discount is worth more than that of learned_target: by" in told
     assert "The advice of learned_target is worth more than that of evidence; it ties with that of none" in told
-    assert "What was recorded is a tie with it" in told
+    assert "Whether it beats what was recorded, certeq learn tells" in told
+    assert "chance" not in told
     against = {each["name"]: each["against_recommended"] for each in found.to_json()["regularizers"]}
     assert against["none"]["value"]["verdict"] == against["none"]["prediction"]["verdict"] == "a tie"
     header, *lines = table(found)[0], *table(found)[1]

@@ -81,8 +81,8 @@ def _worst(model: Model, paid: tuple[Floats, Floats], ahead: Floats, discount: f
         worth = going.reshape(*going.shape[:-2], -1)[..., pair] + discount * ahead[..., matrix.indices]
         least = worth.min(axis=-1, initial=np.inf)
     else:
-        follows = np.where(counts.transitions > 0, ahead[..., None, None, :], np.inf).min(axis=-1)
-        least = (going + discount * follows).min(axis=(-2, -1))
+        worth = going[..., None] + discount * ahead[..., None, None, :]
+        least = np.where(counts.transitions > 0, worth, np.inf).min(axis=(-3, -2, -1))
     if counts.ended is not None:
         least = np.minimum(least, np.where(counts.ended > 0, ending, np.inf).min(axis=(-2, -1)))
     return np.asarray(least)[..., None, None]

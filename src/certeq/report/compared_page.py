@@ -8,7 +8,6 @@ from typing import Any
 import certeq
 from certeq.base.display import harmless, shorten
 from certeq.learning.learned import Learned
-from certeq.questions.asking import RECORDED
 from certeq.questions.comparison import Comparison
 from certeq.report import comparing, html, tell
 from certeq.report.drawings import GRAY, Picture
@@ -65,7 +64,7 @@ def _predictions(found: Comparison) -> Picture:
 
 
 def _values(found: Comparison) -> Picture:
-    told = {name: found.worth(name)[1] for name in (*(each.name for each in found.entries), RECORDED)}
+    told = {name: found.worth(name)[1] for name in (each.name for each in found.entries)}
     scale = Scale.of(end for apart in told.values() for end in apart[:3])
     lines = [
         Track(

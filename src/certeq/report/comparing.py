@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certeq.base.display import number
-from certeq.questions.asking import RECORDED
 from certeq.questions.comparison import Comparison, Lead
 from certeq.report import style
 
@@ -20,19 +19,18 @@ WORST = 3.0  # log probability per transition behind, beyond which a method is o
 def comparison(found: Comparison) -> Figure:
     """Two panels, both against the recommended: held-out log probability (two standard errors), and value (90 %)."""
     names = [each.name for each in found.entries]
-    height = 0.9 + 0.22 * (len(names) + 1)
+    height = 0.9 + 0.22 * len(names)
     with style.style(page=True):
         figure: Figure
         figure, [[left, right]] = style.canvas(2, height=height)
-        for y, name in enumerate([*names, RECORDED]):
+        for y, name in enumerate(names):
             color = style.COLORS[1] if name == found.recommended else style.INK
-            if name != RECORDED:
-                _prediction(left, found, name, y, color)
+            _prediction(left, found, name, y, color)
             _value(right, found, name, y, color)
-        for axis, labels in ((left, [*names, RECORDED]), (right, [""] * (len(names) + 1))):
+        for axis, labels in ((left, names), (right, [""] * len(names))):
             axis.axvline(0, color=style.INK, linewidth=0.5)
-            axis.set_yticks(np.arange(len(names) + 1), labels)
-            axis.set_ylim(len(names) + 0.6, -0.6)
+            axis.set_yticks(np.arange(len(names)), labels)
+            axis.set_ylim(len(names) - 0.4, -0.6)
         left.set_xlabel("log probability of a held-out\ntransition, against the recommended")
         right.set_xlabel("value in drawn models,\nagainst the recommended, 90 % interval")
     return figure
