@@ -46,13 +46,14 @@ class Certified(NamedTuple):
     iteration: int
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is beyond all numbers is refused in the end
 def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None = None) -> Solution:
     """Plan, or evaluate the policy with the probabilities ``follow``, ``(S, A)``, to a certified tolerance."""
     tolerance, limit, watch, threads = how
     values, earned = np.zeros(problem.n_states), max(float(problem.reward.max()), -float(problem.reward.min()))
     least, last, strikes, forcing, keep, near, moved = np.inf, np.inf, 0, FORCING, 0.0, 0.0, problem.n_states
     converged = False
-    with watch, Crew(threads) as crew, np.errstate(over="ignore", invalid="ignore"):  # beyond all numbers: refused
+    with watch, Crew(threads) as crew:
         passes = Passes(problem, crew, follow)
         gap = passes.gap
         for iteration in range(1, limit + 1):
