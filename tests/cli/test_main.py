@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import certeq as package
-from certeq.cli.options import harmless
+from certeq.base.errors import InputError
+from certeq.cli.options import harmless, paragraph
 
 HOSTILE = {
     "a closing tag": "[/bold]",
@@ -46,6 +47,14 @@ def test_bad_input_ends_with_code_2_and_one_paragraph(tmp_path):
     assert done.stderr.startswith("Error: There is no file")
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_with_blank_lines_is_told_in_one_paragraph(tmp_path):
+    path = tmp_path / "\n\nx.parquet"
+    path.write_text("junk")
+    told = paragraph(InputError(f"{path} cannot be read."))
+    assert "\n\n" not in told
+    assert told.endswith("x.parquet cannot be read.")
 
 
 @pytest.mark.slow

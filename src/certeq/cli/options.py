@@ -283,7 +283,7 @@ def value(text: str) -> Any:
 
 def paragraph(error: Exception) -> str:
     """What an error says, in one paragraph that a terminal can show whatever the data hold."""
-    said = harmless(error)
+    said = "\n".join(line for line in harmless(error).split("\n") if line.strip())  # a file's name may hold blank ones
     return said if len(said) <= LONGEST else f"{said[:LONGEST]} ..."
 
 
