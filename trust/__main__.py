@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import certeq as package
+from certeq.base.display import several
 from trust import exact, faults, fuzzing, hostile, killing, load, resuming, sameness
 from trust.attacks import ATTACKS
 from trust.hostile.attempts import attempts
@@ -250,7 +251,9 @@ def page() -> str:
         where += f", at a scale of {used['scale']}" if used.get("scale", "1") != "1" else ""
         took = kept[name]["seconds"]
         lines += ["", f"`python -m trust {name}`, {f'{took:,} s, ' if took else ''}{where}.", ""]
-        lines += [f"- failed: {failure[:300]}" for row in kept[name]["rows"] for failure in row["failures"][:5]]
+        failures = Counter(failure[:300] for row in kept[name]["rows"] for failure in row["failures"])
+        lines += [f"- failed, {several(often, 'time')}: {told}" for told, often in failures.most_common(10)]
+        lines += [""] if failures else []
     lines.insert(2, f"**{tried:,} attempts, {failed} failures.**\n")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -262,6 +265,10 @@ Each line says what was done to certeq, how often, and what was found. A failure
 process that hangs, a file that is lost or torn, a bound that does not hold, or bytes that differ. The promises are in
 [security.md](security.md); the tests in `tests/trust` try the same things at a smaller scale each time. All of it is
 made by `uv run --group test python -m trust`.
+
+A table that names a commit is of that version; the others are older. What was found is told under each table. The
+campaign of stops was run three times: each of the first two met a traceback in one of 374 runs (Ctrl-C again while
+leaving; a library that turns Ctrl-C into an error of its own), and both were mended.
 """
 
 if __name__ == "__main__":
