@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import io
+import sys
 from collections import Counter
 from typing import Any
 
@@ -18,13 +19,15 @@ import pyarrow as pa
 from certeq import InputError, read
 from trust.formats.values import column
 
+BLANK = "".join(chr(i) for i in range(sys.maxunicode) if chr(i).isspace() and not 28 <= i <= 31)  # signs are no blanks
+
 
 def exact(value: Any) -> Any:
     """A value as something that is equal only to the same value; None where it is missing by the rules."""
     if isinstance(value, bytes):
         value = value.decode("utf-8")  # what is not text is refused
     if value is None or isinstance(value, str):
-        return (value or "").strip() or None
+        return (value or "").strip(BLANK) or None
     if isinstance(value, float):
         return None if value != value else value + 0.0
     if isinstance(value, datetime.datetime) and value.tzinfo:
@@ -75,6 +78,11 @@ def _values(values: pa.Array) -> set[Any]:
     return {exact(value) for value in values.to_pylist()}
 
 
+def _nested(kind: pa.DataType) -> bool:
+    """Whether it is a dictionary of dictionaries, of which pyarrow makes the words of its own type for pandas."""
+    return bool(pa.types.is_dictionary(kind) and pa.types.is_dictionary(kind.value_type))
+
+
 def _contained(rng: np.random.Generator, values: pa.Array) -> tuple[str, Any]:
     """The column in one of the containers that people hand over."""
     import pandas as pd
@@ -84,7 +92,7 @@ def _contained(rng: np.random.Generator, values: pa.Array) -> tuple[str, Any]:
     try:
         if kind == "polars":
             return kind, pl.Series(pl.from_arrow(values))
-        if kind == "pandas":
+        if kind == "pandas" and not _nested(values.type):
             return kind, pd.Series(values.to_pandas(types_mapper=pd.ArrowDtype if rng.random() < 0.5 else None))
         if kind == "list":
             return kind, values.to_pylist()
