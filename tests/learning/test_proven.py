@@ -137,3 +137,12 @@ def test_sparse_counts_are_judged_as_dense_ones(seed):
         for counts in (data.counts, as_sparse(data.counts))
     )
     np.testing.assert_array_equal(dense, sparse)
+
+
+def test_what_has_too_few_visits_is_not_let_in():
+    rng = np.random.default_rng(0)
+    action = np.repeat([0, 1], [400, 40])
+    reward = np.where(action == 0, 0.5, 1.0) + 0.3 * rng.normal(size=len(action))
+    batch = Batch(np.zeros_like(action), action, np.full_like(action, -1), 1, 2, reward=reward)
+    assert learn(batch, min_visits=40, draws=0).policy.actions.tolist() == [1]
+    assert learn(batch, min_visits=41, draws=0).policy.actions.tolist() == [0]

@@ -223,7 +223,7 @@ class Case:
         if not rules.min_share or earned is None or rules.average or self.fade is not None:
             return fitted
         paid, noise = self.by_outcome or (self.table, self.table), scatter(earned) if isinstance(earned, Sums) else 0.0
-        return prove(fitted, self.table, paid, noise, rules.discount, rules.horizon)
+        return prove(fitted, self.table, paid, noise, rules.discount, rules.horizon, rules.min_visits)
 
     @cached_property
     def _fitted(self) -> Model:

@@ -34,6 +34,7 @@ def prove(
     scatter: Floats | float,
     discount: float,
     horizon: int | None = None,
+    min_visits: int = 1,
 ) -> Model:
     """The model with more actions allowed: those that were tried, avoided, and are better for sure.
 
@@ -41,7 +42,7 @@ def prove(
     """
     visits = np.broadcast_to(model.counts.visits, model.allowed.shape)
     for _ in range(ROUNDS):
-        open_to = (visits >= LEAST) & ~model.allowed & ~model.stranded[..., None]
+        open_to = (visits >= max(LEAST, min_visits)) & ~model.allowed & ~model.stranded[..., None]
         if not open_to.any():
             return model
         plan = solve_model(model, table, discount, horizon=horizon)
