@@ -113,7 +113,7 @@ def test_without_a_place_for_kernels_they_are_compiled_and_that_is_said_in_one_l
     )
     assert found.stdout == "42\n"
     assert found.stderr.count("\n") == 1
-    assert "no place of your own to keep compiled kernels" in found.stderr
+    assert "no private folder to keep compiled kernels" in found.stderr
 
 
 @pytest.mark.slow

@@ -75,4 +75,4 @@ def test_a_limit_on_threads_is_not_blamed_on_the_input(capsys):
     with pytest.raises(typer.Exit) as leaving:
         verb()
     assert leaving.value.exit_code == 1
-    assert "lets the process start no more threads" in capsys.readouterr().err
+    assert "does not let the process start more threads" in capsys.readouterr().err
