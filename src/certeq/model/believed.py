@@ -226,10 +226,9 @@ def _written(ready: _Ready, share: Floats, threads: int | None) -> Kernel | None
     lines = sp.csr_array((chances[:n], columns[:n], starts.astype(np.int32)), shape=(S * A, S))
     arrived, total = totals.arrived[0, :, :S], parts[0]
     mixed: Kernel = SparseRows(lines, S, A)
-    tried = np.maximum(totals.tried[0], 1)[:, None]
-    for amount, row in zip(
-        parts[1:], (arrived / tried, arrived.sum(axis=0) / tried.sum(), np.full(S, 1 / N)), strict=True
-    ):
+    often = totals.tried[0]  # an action that nobody took has no part in what all have
+    rows = arrived / np.maximum(often, 1)[:, None], arrived.sum(axis=0) / max(often.sum(), 1), np.full(S, 1 / N)
+    for amount, row in zip(parts[1:], rows, strict=True):
         total = total + amount
         shared = Rows.trusted(np.ascontiguousarray(np.atleast_2d(row))[None])
         mixed = Mixture(mixed, np.divide(amount, total, out=np.zeros_like(total), where=total > 0), shared)
