@@ -106,6 +106,17 @@ def write_files(files: Mapping[Path, Content], *, force: bool = False) -> None:
         stage.end()
 
 
+def remove(paths: Iterable[Path]) -> list[Path]:
+    """Remove what is there of these files; gives those that were."""
+    there = [path for path in paths if os.path.lexists(path)]
+    for path in there:
+        try:
+            path.unlink()
+        except OSError as error:
+            raise InputError(f"Could not remove {path}, which is of an earlier run: {error.strerror}.") from None
+    return there
+
+
 class Stage:
     """Files of one folder on their way: written aside, decided upon, moved to their places; or withdrawn."""
 

@@ -103,6 +103,7 @@ def _table(console: Console, found: Comparison) -> None:
     console.print(table)
     console.print(
         "[dim]All compared with the recommended one. prediction: log probability of a held-out transition, standard "
-        "error in parentheses; value: in the same drawn models; agrees: share of recorded decisions with the same "
-        "advice. More in compare.csv.[/dim]"
+        f"error in parentheses; value: in models drawn from what {found.entries[0].name} makes of the data, "
+        "which favors its advice a little; agrees: share of recorded decisions with the same advice. More in "
+        "compare.csv.[/dim]"
     )

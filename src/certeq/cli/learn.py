@@ -78,12 +78,15 @@ def learn(
         files[paths["policy.npz"]] = policy.to_archive
     files[paths["summary.json"]] = texts.json_text(learned.summary.to_json() | told)
     writing.write_files(files, force=output.force)
-    for stale in paths.values() - files.keys():
-        stale.unlink(missing_ok=True)  # of an earlier run, with another number of states
+    others = [paths[name] for name in ("policy.json", "policy.csv", "policy.npz") if paths[name] not in files]
+    removed = writing.remove(others)  # of an earlier run: nobody may take them for this one's
     screen.show(learned, console)
     if findings is not None:
         show.worth(console, findings)
     show.written(console, *(path for path in paths.values() if path in files))
+    if removed:
+        names_of = ", ".join(map(show.escape, removed))
+        console.print(f"Removed, so that nobody takes them for these: {names_of}", soft_wrap=True)
     if not policy.readable:
         console.print(
             f"{len(policy.visits):,} states are too many to read one by one: policy.npz holds the policy for certeq "

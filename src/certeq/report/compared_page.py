@@ -64,7 +64,7 @@ def _predictions(found: Comparison) -> Picture:
 
 
 def _values(found: Comparison) -> Picture:
-    told = {name: found.worth(name)[1] for name in (each.name for each in found.entries)}
+    told = {each.name: found.worth(each.name)[1] for each in found.entries}
     scale = Scale.of(end for apart in told.values() for end in apart[:3])
     lines = [
         Track(
