@@ -249,9 +249,8 @@ def _units(request: Request, columns: Mapping[str, Column]) -> Mapping[str, str]
     units: Mapping[str, str] = request.unit or {}
     for name in units:
         if name not in columns:
-            raise InputError(
-                f"There is no column {name!r} with a unit.{nearest(name, columns)} Say it with unit= (--unit)."
-            )
+            there = f"{nearest(name, columns)} There are: {', '.join(columns)}."
+            raise InputError(f"There is no column {name!r} for a unit (unit=, --unit) to belong to.{there}")
     return units
 
 
