@@ -1,5 +1,6 @@
 """Policies as arrays: the same policy, the same answers, and words about whatever is wrong with a file."""
 
+import os
 import zipfile
 
 import numpy as np
@@ -138,3 +139,9 @@ def test_a_bomb_is_not_unpacked(tmp_path):
         archive.writestr("about.npy", b"\0" * 50_000_000)
     with pytest.raises(InputError, match="policy"):
         Policy.load(path)
+
+
+def test_a_pipe_is_refused_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "policy.npz")
+    with pytest.raises(InputError, match="is not a file"):
+        Policy.load(tmp_path / "policy.npz")

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,7 @@ from trust.hostile import CANARY, MEMORY, made
 from trust.launch import limit
 
 ROOT = Path(__file__).parents[2]
+PATIENCE = 120  # seconds for one case
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,12 @@ def attempts(names: Iterable[str]) -> Iterator[Attempt]:
                 words = list(map(str, made(name, Path(place))))
                 before = {path.name for path in Path(place).iterdir()}
                 print(json.dumps([place, words]), file=child.stdin, flush=True)
+                patience = threading.Timer(PATIENCE, child.kill)  # what hangs is a failure, not the end of the campaign
+                patience.start()
                 answer = child.stdout.readline()  # type: ignore[union-attr]
+                patience.cancel()
                 if not answer:
-                    yield Attempt(name, child.wait(), "", "the process died", [], 0.0)
+                    yield Attempt(name, child.wait(), "", f"the process died, or took over {PATIENCE} s", [], 0.0)
                     return
                 left = sorted(path.name for path in Path(place).iterdir() if path.name not in before - {CANARY})
                 yield Attempt(name, left=left, **json.loads(answer))

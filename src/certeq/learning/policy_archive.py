@@ -87,6 +87,8 @@ def write(policy: Policy, file: BinaryIO) -> None:
 def is_one(path: str | Path) -> bool:
     """Whether a file begins as such a file does."""
     try:
+        if not Path(path).is_file():
+            return False  # a pipe, which would be waited for without end, is none
         with Path(path).open("rb") as file:
             return file.read(len(START)) == START
     except OSError:
