@@ -20,9 +20,9 @@ def planted(folder: Path) -> Iterator[Row]:
 
 def files(folder: Path) -> Iterator[Row]:
     """Files of every format with flipped bits and flipped types, opened by the verb that somebody would use."""
-    shares = {"table": 18_000, "counting": 9_000, "policy": 8_000, "counts": 5_000, "array": 2_000, "Minari": 6_000}
-    for kind, times in (shares | {"name": 2_000}).items():
-        found, failures = formats.campaign(kind, 0, scaled(times))
+    shares = {"table": 18_000, "counting": 9_000, "policy": 7_000, "arrays": 4_000, "counts": 4_000, "array": 2_000}
+    for kind, times in (shares | {"Minari": 6_000, "name": 2_000}).items():
+        found, failures = formats.campaign(kind, 200_000, scaled(times))
         yield Row(f"files: {kind}", sum(found.values()), words(found), failures)
 
 
@@ -63,7 +63,7 @@ def kept_apart(folder: Path) -> Iterator[Row]:
 
 def stops(folder: Path) -> Iterator[Row]:
     """Ctrl-C typed into a terminal, which sends it to every process of the group, once or up to three times."""
-    for name, tally in terminals.campaign(folder, np.random.default_rng(12), scaled(34)).items():
+    for name, tally in terminals.campaign(folder, np.random.default_rng(15), scaled(34)).items():
         yield Row(f"Ctrl-C in `{name}`", sum(tally.found.values()), words(tally.found), tally.failures)
 
 

@@ -1,5 +1,6 @@
 """``python -m certeq``, or ``certeq``, runs the command line."""
 
+import atexit
 import os
 import signal
 import sys
@@ -8,11 +9,13 @@ from typing import Any
 
 from certeq.base.manners import interrupts, open_streams, ours, streams
 
+STOPPED = 130  # what a shell says of a command ended by Ctrl-C
+
 
 def main() -> None:
     """Run the command line; whoever stops it while it is still loading, or leaving, meets no traceback either."""
     open_streams()
-    code = 130  # until there is another: whoever stops it before has stopped it
+    code = STOPPED  # until there is another: whoever stops it before has stopped it
 
     def leave(*_: Any) -> None:
         os._exit(code)
@@ -28,6 +31,9 @@ def main() -> None:
             code = 0
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    if code == STOPPED:  # libraries that were stopped half-way are not taken apart: there they may crash
+        atexit._run_exitfuncs()  # temporary folders, worker processes
+        os._exit(code)
     sys.exit(code)
 
 

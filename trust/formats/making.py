@@ -406,13 +406,13 @@ def _name(rng: np.random.Generator, folder: Path) -> Path:
 
 
 MAKERS: dict[str, Callable[[np.random.Generator, Path], Path]] = {
-    **{
-        "table": _table,
-        "counting": _counting,
-        "policy": _policy,
-        "counts": _counts,
-        "array": _array,
-        "arrays": _arrays,
-    },
-    **{"arrays": _arrays, "Minari": _minari, "name": _name, "extremes": extremes.made},
+    "table": _table,
+    "counting": _counting,
+    "policy": _policy,
+    "arrays": _arrays,
+    "counts": _counts,
+    "array": _array,
+    "Minari": _minari,
+    "name": _name,
+    "extremes": extremes.made,
 }
