@@ -20,6 +20,11 @@ def main() -> None:
     def leave(*_: Any) -> None:
         os._exit(code)
 
+    @atexit.register  # as the first, so it comes last: libraries that were stopped half-way may crash if taken apart
+    def leave_early() -> None:
+        if code == STOPPED:
+            leave()
+
     if threading.current_thread() is threading.main_thread() and ours(signal.getsignal(signal.SIGINT)):
         leave.certeq = True  # type: ignore[attr-defined]
         signal.signal(signal.SIGINT, leave)  # what is in force before the work begins, and once it is done
@@ -31,9 +36,9 @@ def main() -> None:
             code = 0
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    if code == STOPPED:  # libraries that were stopped half-way are not taken apart: there they may crash
-        atexit._run_exitfuncs()  # temporary folders, worker processes
-        os._exit(code)
+        except Exception:
+            code = 1
+            raise
     sys.exit(code)
 
 

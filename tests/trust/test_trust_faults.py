@@ -57,6 +57,31 @@ def test_ctrl_c_while_the_program_is_still_loading_shows_no_traceback(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("raised", "code"), [("SystemExit(130)", 130), ("SystemExit(2)", -signal.SIGSEGV)])
+def test_a_library_that_crashes_when_taken_apart_is_not_taken_apart_after_a_stop(tmp_path, raised, code):
+    """The second case shows that the library does crash; exit functions run all the same."""
+    program = (
+        "import atexit, ctypes, pathlib, certeq.cli, certeq.__main__\n"
+        "class Fragile:\n"
+        "    def __del__(self, crash=ctypes.string_at): crash(0)\n"
+        "fragile = Fragile()\n"
+        f"def work(): atexit.register(pathlib.Path('ended').touch); raise {raised}\n"
+        "certeq.cli.main = work\n"
+        "certeq.__main__.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, (tmp_path / "ended").exists()) == (code, True)
+
+
+@pytest.mark.slow
+def test_an_error_of_ours_is_not_taken_for_a_stop(tmp_path):
+    program = "import certeq.cli, certeq.__main__\ncerteq.cli.main = lambda: 1 / 0\ncerteq.__main__.main()\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.slow
 def test_ctrl_c_at_a_random_moment_stops_in_words(tmp_path):
     faults.fill(tmp_path / "out")
     rng = np.random.default_rng(0)
