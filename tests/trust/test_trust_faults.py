@@ -57,6 +57,26 @@ def test_ctrl_c_while_the_program_is_still_loading_shows_no_traceback(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", ["import fragile", "fragile()"])
+def test_ctrl_c_is_not_raised_within_a_library_that_is_being_loaded_or_compiled(tmp_path, how):
+    """There it would end in whatever the library makes of it; the process is left instead."""
+    inner = (
+        "import os, signal\n"
+        "try: os.kill(os.getpid(), signal.SIGINT)\n"
+        "except BaseException: print('raised', flush=True)\n"
+    )
+    (tmp_path / "fragile.py").write_text(inner)
+    program = (
+        "import certeq.cli, certeq.__main__\nfrom certeq.base.manners import interrupts\n"
+        f"def fragile(): exec({inner!r}, {{'__name__': 'numba.core.compiler'}})\n"
+        f"def work():\n  with interrupts(work=True):\n    {how}\n"
+        "certeq.cli.main = work\ncerteq.__main__.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped. No partial results were written.\n")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("raised", "code"), [("SystemExit(130)", 130), ("SystemExit(2)", -signal.SIGSEGV)])
 def test_a_library_that_crashes_when_taken_apart_is_not_taken_apart_after_a_stop(tmp_path, raised, code):
     """The second case shows that the library does crash; exit functions run all the same."""

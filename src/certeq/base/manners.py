@@ -12,9 +12,11 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, NoReturn
 
 STOPPED = "Stopped. No partial results were written."
+COMPILERS = ("numba", "llvmlite")
 _leaving = threading.Lock()
 _hushing = threading.Lock()
 _voice = 2  # where the command line says what it has to say; 2 is the error stream, which libraries write to as well
@@ -39,7 +41,8 @@ def leave(code: int = 130) -> NoReturn:
 def interrupts(*, work: bool) -> Iterator[Callable[[], bool]]:
     """What Ctrl-C does here: the first one stops the work, which puts itself in order; the next one ends the process.
 
-    Without ``work`` to put in order (while libraries load, and while the process takes its leave) the first ends it.
+    Without ``work`` to put in order (while libraries load or compile, and while the process takes its leave) the first
+    ends it: a library that is stopped half-way through that may crash.
     Also where the main thread is deep in compiled code, or waits for a cluster that does not answer, a second thread
     hears the next one. Somebody who has decided otherwise about Ctrl-C is left in peace. Gives a function that tells
     whether one came: libraries may turn what it raises into something else.
@@ -49,10 +52,10 @@ def interrupts(*, work: bool) -> Iterator[Callable[[], bool]]:
         return
     begun = came = 0 if work else 1
 
-    def stop(*_: Any) -> None:
+    def stop(_: int, frame: FrameType | None) -> None:
         nonlocal came
         came += 1
-        if came > 1:
+        if came > 1 or _setting_up(frame):
             leave()
         if _voice != 2:  # in a process of ours, what is closed half-way or twice on the way out is nobody's concern
             sys.unraisablehook = threading.excepthook = _say_nothing
@@ -65,6 +68,15 @@ def interrupts(*, work: bool) -> Iterator[Callable[[], bool]]:
             yield lambda: came > begun
         finally:
             signal.signal(signal.SIGINT, before)
+
+
+def _setting_up(frame: FrameType | None) -> bool:
+    """Whether a library is being loaded or compiled there."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in ("importlib", "_frozen_importlib", *COMPILERS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _say_nothing(*_: Any) -> None:
