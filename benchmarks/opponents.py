@@ -8,6 +8,12 @@
   over √n.
 - *DUIPI* (Hans, Duell and Udluft 2011): policy iteration on Q less the constant times its standard deviation, which is
   carried from rows to values pair by pair.
+- *WSU* (Steimle, Kaufman and Denton 2021): one policy for several models, here 30 draws from the posterior under a
+  uniform prior of the constant's mass; backward in time, each state takes the action with the best mean over the
+  models, each of which has values of its own. The paper's horizons are finite; here it goes back until nothing changes.
+- *CADP* (Su and Petrik 2023): begins there, and weighs the models in each state by how often their runs come there,
+  for as long as the mean value over the models rises. The paper does so for each moment of a finite horizon, here
+  discounted visits take the moments' place.
 
 They estimate rewards and behavior from the rows and act at random in states that were never seen.
 """
@@ -25,6 +31,7 @@ from certeq.data.batch import Batch
 
 ROUNDS = 60
 SAME = 1e-9  # of the largest value: what no round improved is not improved any more, only other actions are as good
+MODELS = 30  # of WSU and CADP
 SPARSE = 0.03  # of a matrix: with fewer non-zeros it is solved as a sparse one
 
 
@@ -36,6 +43,7 @@ class Known(NamedTuple):
     visits: np.ndarray  # (S, A)
     done: np.ndarray  # (S, A): the behavior
     discount: float
+    start: np.ndarray  # (S,): shares of first states
 
     def ahead(self, state: np.ndarray, rows: sp.csr_array | None = None) -> np.ndarray:
         """What is expected of the next state, ``(S, A)``."""
@@ -53,7 +61,7 @@ def known(batch: Batch, discount: float) -> Known:
     visits = visits.reshape(S, A)
     tried = visits.sum(axis=1, keepdims=True)
     done = np.where(tried > 0, visits / np.maximum(tried, 1), 1 / A)
-    return Known(rows, paid.reshape(S, A), visits, done, discount)
+    return Known(rows, paid.reshape(S, A), visits, done, discount, batch.starts)
 
 
 def follow(policy: np.ndarray, visits: np.ndarray) -> np.ndarray:
@@ -180,6 +188,47 @@ def duipi(given: Known, times: float) -> np.ndarray:
     return policy
 
 
+def models(given: Known, mass: float) -> np.ndarray:
+    """Draws from the posterior of all rows, ``(models, S, A, S)``; what is missing in a row ends."""
+    S, A = given.reward.shape
+    counts = given.rows.toarray().reshape(S, A, S) * given.visits[..., None]
+    ends = given.visits - counts.sum(axis=-1)
+    often = np.concatenate([counts, np.maximum(ends, 0)[..., None]], axis=-1) + mass / (S + 1)
+    drawn = np.random.default_rng(0).standard_gamma(often, size=(MODELS, *often.shape))
+    return np.asarray((drawn / np.maximum(drawn.sum(axis=-1, keepdims=True), 1e-300))[..., :S])
+
+
+def wsu(given: Known, mass: float, drawn: np.ndarray | None = None) -> np.ndarray:
+    """Backward in time with the best mean over models, until no model's values change."""
+    drawn = models(given, mass) if drawn is None else drawn
+    state, policy = np.zeros((len(drawn), len(given.reward))), given.done
+    for _ in range(2000):
+        q = given.reward + given.discount * (drawn @ state[:, None, :, None])[..., 0]
+        policy = _complete(greedy(q.mean(axis=0), given.visits > 0), given)
+        now = (policy * q).sum(axis=-1)
+        if np.abs(now - state).max() < 1e-6 * (1 + np.abs(now).max()):
+            break
+        state = now
+    return policy
+
+
+def cadp(given: Known, mass: float) -> np.ndarray:
+    """From the policy of WSU, weigh models by their discounted visits, while the mean value rises."""
+    drawn = models(given, mass)
+    best, highest, policy = given.done, -np.inf, wsu(given, mass, drawn)
+    for _ in range(ROUNDS):
+        moves = np.eye(len(policy)) - given.discount * np.einsum("sa,msat->mst", policy, drawn)
+        state = np.linalg.solve(moves, (policy * given.reward).sum(axis=1)[:, None])[..., 0]
+        reached = float(np.mean(state @ given.start))
+        if reached <= highest + SAME * abs(highest):
+            break
+        best, highest = policy, reached
+        often = np.linalg.solve(moves.swapaxes(1, 2), given.start[:, None])[..., 0]
+        q = given.reward + given.discount * (drawn @ state[:, None, :, None])[..., 0]
+        policy = _complete(greedy((often[..., None] * q).mean(axis=0), given.visits > 0), given)
+    return best
+
+
 def _complete(policy: np.ndarray, given: Known) -> np.ndarray:
     """What is left over goes to the behavior."""
     left = np.maximum(1 - policy.sum(axis=1, keepdims=True), 0.0)
@@ -193,7 +242,14 @@ OPPONENTS: dict[str, tuple[Callable[[Known, float], np.ndarray], tuple[float, ..
     "soft SPIBB": (soft_spibb, (0.2, 0.5, 1.0, 2.0)),
     "LCB": (lcb, (0.1, 0.3, 1.0)),
     "DUIPI": (duipi, (0.5, 1.0, 2.0)),
+    "WSU": (wsu, (1, 10)),
+    "CADP": (cadp, (1, 10)),
 }
+
+
+def able(S: int, A: int) -> tuple[str, ...]:
+    """Who takes part in a world of this size: WSU and CADP write out all rows of all models."""
+    return tuple(name for name, (method, _) in OPPONENTS.items() if method not in (wsu, cadp) or S * S * A <= 100_000)
 
 
 def check(given: Known) -> None:
@@ -205,3 +261,16 @@ def check(given: Known) -> None:
     for method in (lcb, duipi):
         own = value(given, method(given, 0.0))
         assert np.allclose(np.where(tried, own, 0).max(axis=1), np.where(tried, best, 0).max(axis=1), atol=1e-4), method
+    sure = given._replace(visits=given.visits * 10**9)  # all models are the fitted one
+    for method in (wsu, cadp):
+        own = value(sure, method(sure, 1.0))
+        assert np.allclose(np.where(tried, own, 0).max(axis=1), np.where(tried, best, 0).max(axis=1), rtol=1e-3), method
+    drawn = models(given, 1.0)
+    first, last = (_mean_worth(given, drawn, policy) for policy in (wsu(given, 1.0), cadp(given, 1.0)))
+    assert last >= first - SAME * abs(first)
+
+
+def _mean_worth(given: Known, drawn: np.ndarray, policy: np.ndarray) -> float:
+    S, A = policy.shape
+    each = [worth(sp.csr_array(rows.reshape(S * A, S)), given.reward, policy, given.discount) for rows in drawn]
+    return float(np.mean(each @ given.start))

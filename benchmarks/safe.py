@@ -16,7 +16,7 @@ import numpy as np
 
 import certeq
 from benchmarks.avoided import settings
-from benchmarks.opponents import OPPONENTS, check, follow, known
+from benchmarks.opponents import OPPONENTS, able, check, follow, known
 from certeq.learning.case import Case, Data
 from certeq.learning.rules import Rules
 
@@ -30,7 +30,8 @@ def plans(data: Data, discount: float) -> dict[str, np.ndarray]:
     cases["plain"] = Case(data, Rules(discount=discount, regularizer="none", min_share=0))
     found = {name: follow(case.advise().policy, data.counts.visits) for name, case in cases.items()}
     given = known(data.rows("Opponents read rows"), discount)
-    for name, (method, constants) in OPPONENTS.items():
+    for name in able(*given.visits.shape):
+        method, constants = OPPONENTS[name]
         found |= {f"{name} {constant:g}": method(given, constant) for constant in constants}
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import certeq
+from benchmarks.opponents import able
 from benchmarks.outside.contest import World, entries, hold
 from certeq.data.batch import Batch
 from certeq.worlds.table import from_table, log_table
@@ -56,9 +57,15 @@ def _logbook(table: Any, length: int, behavior: np.ndarray) -> Callable[[int, np
 def run(profile: str, seed: int, tell: Callable[[str], None]) -> dict[str, Any]:
     """Hold the contest on every table."""
     names, sets = PROFILES[profile]
-    who = list(entries())
     held = [
-        hold(world, size, seed, FEWER.get(world.name.split(",")[0], sets), who, tell)
+        hold(
+            world,
+            size,
+            seed,
+            FEWER.get(world.name.split(",")[0], sets),
+            list(entries(able(*world.behavior.shape))),
+            tell,
+        )
         for world in worlds(names)
         for size in world.sizes
     ]
