@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import certeq
-from certeq.questions.alerts import MARKOV, alerts, checked, unasked
+from certeq.questions.alerts import MARKOV, PEOPLE, alerts, checked, unasked
 from certeq.questions.examine import all_questions, examine
 from certeq.report.learned_page import render
 
@@ -29,7 +29,7 @@ def test_a_clear_case_has_no_alert_and_says_what_was_checked_and_what_was_not():
     found = examine(certeq.learn(coin(gain=3.0)), draws=200)
     assert alerts(found) == []
     assert "how sure each action is" in checked(found)
-    assert set(unasked(found)) == {MARKOV}  # the rows never were a table with states to check
+    assert set(unasked(found)) == {MARKOV, PEOPLE}  # the rows never were a table with states to check
     page = render(found)
     assert "Not checked, and so still open" in page
     assert CALM not in page

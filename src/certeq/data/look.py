@@ -12,6 +12,7 @@ from certeq.base.arrays import Integers
 from certeq.base.display import number, several, shorten
 from certeq.data.batch import Batch
 from certeq.data.binning import BinningReport, binning_report
+from certeq.data.guided import Guided, guided, strongest
 from certeq.data.reading.endings import lost
 
 MARKOV_ROWS = 100_000  # up to here it is checked how Markov the states look
@@ -28,6 +29,7 @@ class Look:
 
     batch: Batch
     binning: BinningReport | None  # where the states were made of columns
+    guided: tuple[Guided, ...] = ()  # what columns still tell about the action, given the state
 
     @cached_property
     def visits(self) -> Integers:
@@ -41,14 +43,27 @@ class Look:
         """Whether the states look Markov; None where that was not checked or cannot be told."""
         return None if self.binning is None or self.binning.markov is None else self.binning.markov.markov
 
+    @property
+    def people(self) -> str | None:
+        """The alert that people acted on more than the states hold; empty where they did not, None where none asked."""
+        return next(self._beyond(), "") if self.guided else None
+
     def lines(self) -> list[str]:
         """All of it in words."""
         binning = [] if self.binning is None else self.binning.lines()
-        return [*binning, *self._lengths(), *self._durations(), *self._rewards(), *self._actions(), *self._pairs()]
+        return [
+            *binning,
+            *self._acting(),
+            *self._lengths(),
+            *self._durations(),
+            *self._rewards(),
+            *self._actions(),
+            *self._pairs(),
+        ]
 
     def alerts(self) -> list[str]:
         """What deserves a second look before anybody plans."""
-        return [*self._scattered(), *self._one_sided(), *self._rare(), *self._history()]
+        return [*self._beyond(), *self._scattered(), *self._one_sided(), *self._rare(), *self._history()]
 
     def _lengths(self) -> Iterator[str]:
         if self.batch.episode is None:
@@ -125,6 +140,21 @@ class Look:
             others = f" So were {several(len(rare) - 1, 'other action')}." if len(rare) > 1 else ""
             yield f"Action {name!r} was taken in only {several(int(often[rare[0]]), 'row')}, under {RARE:.0%}.{others}"
 
+    def _acting(self) -> Iterator[str]:
+        if self.guided and strongest(self.guided) is None:
+            names = ", ".join(shorten(each.column, 40) for each in self.guided[:LISTED])
+            yield f"Given the state, nothing more tells which action was taken, as far as a test can tell: {names}."
+
+    def _beyond(self) -> Iterator[str]:
+        found = strongest(self.guided)
+        if found is not None:
+            finer = "Cut it more finely (--bins)" if found.used else "Make it part of the state (--state)"
+            yield (
+                f"{found.line} What followed an action is then partly due to why it was chosen: the advice may look "
+                "better than it is, and even be worse than what was done. Intervals and chances do not allow for "
+                f"that. {finer}, as far as the rows allow."
+            )
+
     def _history(self) -> Iterator[str]:
         check = None if self.binning is None else self.binning.markov
         if check is not None and check.markov is False and check.share >= TRIFLE:
@@ -138,4 +168,5 @@ def look(batch: Batch) -> Look:
     """Look at rows; with very many of them it is not checked how Markov the states are."""
     if batch.recipe is None:
         return Look(batch, None)
-    return Look(batch, binning_report(batch, permutations=200 if len(batch) <= MARKOV_ROWS else 0))
+    report = binning_report(batch, permutations=200 if len(batch) <= MARKOV_ROWS else 0)
+    return Look(batch, report, guided(batch))

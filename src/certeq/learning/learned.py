@@ -54,6 +54,7 @@ class Summary:
     mean_value: float
     seen: tuple[str, ...] = ()  # what the rows show before anybody plans, in words
     markov: bool | None = None  # whether the states look Markov; None where that was not checked or cannot be told
+    people: str | None = None  # the alert that they acted on more than the states hold, if so; None: not checked
     choices: int = 0  # states in which more than one action may be advised
     clear: int | None = None  # of them, those in which one action is clearly best; None where that was not computed
     of: Learned | None = field(default=None, repr=False, compare=False)  # what it sums up
@@ -64,7 +65,7 @@ class Summary:
         versions = {"certeq": certeq.__version__, "python": platform.python_version(), "numpy": np.__version__}
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         plain |= {"dropped": dict(self.dropped), "settings": dict(self.settings)}
-        del plain["open"], plain["of"]
+        del plain["open"], plain["of"], plain["people"]
         return {"format": "certeq-summary", "version": 1, "versions": versions} | plain
 
     def __call__(self) -> None:
@@ -174,8 +175,9 @@ class Learned:
         if min_chance is not None:
             policy = policy.stricter(min_chance)
         clear, said = _clear(policy.first, why)
-        rest = tuple(alert for alert in self.summary.alerts if alert != self.summary.open)
-        alerts, settings = (said, *rest) if said else rest, self.summary.settings
+        first, settings = (self.summary.people or "", said), self.summary.settings
+        rest = (alert for alert in self.summary.alerts if alert not in (self.summary.open, self.summary.people))
+        alerts = (*filter(None, first), *rest)
         limit = {} if min_chance is None else {"min_chance": min_chance}
         summary = replace(self.summary, clear=clear, open=said, alerts=alerts, settings={**settings, **limit})
         return replace(self, policy=policy, summary=summary, answers=dict(answers or {}))
@@ -263,6 +265,7 @@ def _summarize(case: Case, plan: Plan | FinitePlan, policy: Policy) -> Summary:
         mean_value=float(np.atleast_2d(plan.values)[0].mean()),
         seen=() if seen is None else tuple(seen.lines()),
         markov=None if seen is None else seen.markov,
+        people=None if seen is None else seen.people,
         choices=int((policy.first.runner_up()[0] >= 0).sum()),
     )
 

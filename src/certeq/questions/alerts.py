@@ -11,18 +11,20 @@ from certeq.questions.sure import THIN, chance, net, period, withheld
 EVEN = 0.5
 SURE = 0.9  # that the advice beats what was recorded: below this it is said
 MARKOV = "whether the states look Markov"
+PEOPLE = "whether people acted on more than the states hold"
 
 
 def alerts(findings: Findings) -> list[str]:
     """Everything that deserves a second look: what undoes the rest first, then what was decided unasked."""
     summary = findings.learned.summary
     found = [alert for name, tell in TELL.items() if findings.found.get(name) is not None for alert in tell(findings)]
-    return [*leading(findings), *summary.decisions, *summary.alerts, *found]
+    rest = [alert for alert in summary.alerts if alert != summary.people]
+    return [*leading(findings), *summary.decisions, *rest, *found]
 
 
 def leading(findings: Findings) -> list[str]:
     """What nobody may overlook: that the intervals cannot be trusted, or that the advice is likely worse."""
-    found = []
+    found = [*filter(None, [findings.learned.summary.people])]
     if findings.returns is not None and findings.returns.agrees is False:
         found += findings.returns.lines()
     better = chance(findings)
@@ -40,15 +42,25 @@ def checked(findings: Findings) -> list[str]:
     from certeq.questions.examine import all_questions
 
     looked = [each.asks or each.doing for name, each in all_questions().items() if findings.found.get(name) is not None]
-    return [*([] if findings.learned.summary.markov is None else [MARKOV]), *looked]
+    summary = findings.learned.summary
+    return [
+        *([MARKOV] if summary.markov is not None else []),
+        *([PEOPLE] if summary.people is not None else []),
+        *looked,
+    ]
 
 
 def unasked(findings: Findings) -> dict[str, str]:
     """Questions that have no answer here, in words, with the reason."""
     from certeq.questions.examine import all_questions
 
-    open_ones = {MARKOV: "It takes episodes, and enough but not too many rows."}
-    open_ones = {} if findings.learned.summary.markov is not None else open_ones
+    summary, open_ones = findings.learned.summary, {}
+    if summary.markov is None:
+        open_ones[MARKOV] = "It takes episodes, and enough but not too many rows."
+    if summary.people is None:
+        open_ones[PEOPLE] = (
+            "It takes rows, enough but not too many, with columns that states are cut from or leave out."
+        )
     return open_ones | {
         each.asks or each.doing: findings.missing.get(name, "It was not asked.")
         for name, each in all_questions().items()
@@ -68,7 +80,7 @@ def _posterior(findings: Findings) -> Iterator[str]:
             f"The advice is planned forever, but half of the episodes were watched for {decisions} or fewer: its "
             f"value is given for these alone. To plan for them alone as well, set --horizon {found.watched}."
         )
-    if found.thin > THIN and not leading(findings):
+    if found.thin > THIN and not leading(findings):  # else the reason stands first
         yield f"How likely the advice beats what was recorded is not given: {withheld(findings)}."
 
 

@@ -24,6 +24,8 @@ def chance(findings: Findings) -> float | None:
 
 def withheld(findings: Findings) -> str:
     """Why no chance is told, in words; empty where one is."""
+    if findings.learned.summary.people:
+        return "people acted on more than the states hold"
     if findings.returns is not None and findings.returns.agrees is False:
         return "over many decisions the model does not earn what the episodes earned"
     if findings.posterior.thin > THIN:
@@ -74,6 +76,8 @@ def sentences(findings: Findings) -> Iterator[str]:
         yield "From counts alone data cannot be drawn again, and these intervals tend to be too narrow."
     if findings.outer is not None:
         yield findings.outer.lines()[0]
+    if findings.learned.summary.people:
+        yield "None of these intervals allows for what people saw and the states do not hold."
     if findings.frontier is not None and findings.frontier.kept:
         limits = zip(findings.learned.rules.limit, findings.frontier.kept, strict=True)
         kept = [f"{limit} is kept with a chance of {percent(share, found.draws)}" for limit, share in limits]

@@ -92,6 +92,9 @@ def worth(findings: Findings) -> Iterator[str]:
     if found is None:
         yield f"It was not computed. {findings.missing.get('posterior', '')}".strip()
         return
+    if findings.learned.summary.people:
+        yield f"It is not told beside what was done: {sure.withheld(findings)}, and a plan cannot see what they saw."
+        return
     gain, better = found.difference(ADVICE, RECORDED), sure.chance(findings)
     more = "less" if gain.mean < 0 else "more"
     ends = f"{number(gain.low)} to {number(gain.high)}"

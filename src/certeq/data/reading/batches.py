@@ -28,6 +28,7 @@ from certeq.data.request import ENDS, TIMES, Request
 MOST_GROUPS = 20  # that anybody compares
 FLOAT_ACTIONS = 20  # more different fractions than this are amounts, not actions
 BLANK = "blank row"
+ASKED_ROWS = 1_000_000  # above, it is not asked whether people acted on more than the states hold
 HUGE = 10**9  # states, where their number is only looked at
 UNRELATED = -2  # what a recipe does not know, where rows are related to another batch
 
@@ -70,6 +71,7 @@ def make_batch(
         links = replace(links, states={name: links.states[name] for name in roles.state})
     told = {name: way for name, way in how.items() if name in links.states}
     chosen = None if size is not None or reward is None else _chosen(links, told, action, reward, roles, absent)
+    candidates = links.states
     if chosen is not None:
         links = replace(links, states={name: links.states[name] for name in links.states if name not in chosen.unused})
     ways_of = told if chosen is None else chosen.ways | told
@@ -110,6 +112,7 @@ def make_batch(
         chosen=chosen,
         **_durations(columns, roles, request, links, rows),
         beside={name: finite_amounts(columns[name], "beside", name, links.row, rows) for name in roles.beside},
+        within=dict(_within(candidates, recipe, links.now, state)),
     )
 
 
@@ -300,6 +303,32 @@ def _ranges(recipe: Recipe, links: Links) -> Iterator[tuple[str, tuple[float, fl
         finite = numbers[np.isfinite(numbers)]
         if len(finite):
             yield name, (float(finite.min()), float(finite.max()))
+
+
+def _within(
+    candidates: Mapping[str, Column], recipe: Recipe, now: Integers, state: Integers
+) -> Iterator[tuple[str, Integers]]:
+    """Where rows lie within their state, by each column that might be part of it: its label, or above the mean rank.
+
+    A column whose every value is a state of its own has nothing more to tell.
+    """
+    if len(now) > ASKED_ROWS:
+        return
+    axes = [axis.present if isinstance(axis, OrMissing) else axis for axis in recipe.axes]
+    whole = {name for axis in axes if isinstance(axis, Labels) for name in axis.columns}
+    for name in (name for name in candidates if name not in whole):
+        column = candidates[name]
+        if column.kind in ("integer", "float", "date"):
+            rank = np.unique(column.numbers()[now], return_inverse=True)[
+                1
+            ]  # whole numbers add up to the same in any order
+            known = ~column.missing[now]
+            rows, ranks = np.zeros((2, recipe.n_states), dtype=np.int64)
+            np.add.at(rows, state[known], 1)
+            np.add.at(ranks, state[known], rank[known])
+            yield name, np.where(known, rank * rows[state] > ranks[state], 2).astype(np.int8)
+        elif len(column.distinct.labels) <= MOST_GROUPS:
+            yield name, np.where(column.missing[now], -1, column.distinct.codes[now]).astype(np.int8)
 
 
 def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], Integers]:

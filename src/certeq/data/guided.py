@@ -1,0 +1,112 @@
+"""Guided: whether people acted on more than the states hold.
+
+Where a column is cut into cells, or left out, people still saw it. If they acted on it, the rows of an action within a
+state are of other cases than those of another action: what followed is partly due to why it was chosen. A plan takes
+all of it for the action's doing, and may claim to beat people who knew better.
+
+Within each state the rows are split by where they lie on a column. Pearson's statistics of place against action, added
+up over the states, are compared with what shuffling the actions within each state would give. Its mean and variance are
+known exactly, however few rows a state has, since the statistic is a sum over pairs of rows with the same place and the
+same action (Mantel 1967). Nothing is shuffled, so that neither the order of rows nor anybody's name matters. The tail
+is that of the chi-squared distribution with as many degrees of freedom as the tables of all states have together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.special import chdtrc
+
+from certeq.base.arrays import Floats, Integers
+from certeq.data.batch import Batch
+
+FEW = 100  # rows, below which nothing is said
+DOUBT = 0.1  # chance of a false alarm, over all columns; one that is missed costs more
+TRIFLE = 0.01  # share of what the state leaves open about the action, below which nothing is said
+
+
+@dataclass(frozen=True)
+class Guided:
+    """How much a column still tells about the action that was taken, given the state."""
+
+    column: str
+    used: bool  # whether the column is part of the state, which then is coarser
+    share: float  # of what the state leaves open about the action, beyond what chance would seem to tell
+    p_value: float
+    rows: int
+
+    @property
+    def line(self) -> str:
+        """The finding in words."""
+        which = f"within a state {self.column!r}" if self.used else f"{self.column!r}, which is not part of them,"
+        return (
+            f"People acted on more than the states hold: {which} removes {self.share:.0%} of what the state leaves "
+            f"open about the action ({self.rows:,} rows, p = {self.p_value:.2g})."
+        )
+
+
+def guided(batch: Batch) -> tuple[Guided, ...]:
+    """What each column that the states cut or leave out tells about the action, given the state."""
+    used = () if batch.recipe is None else {name for axis in batch.recipe.axes for name in axis.columns}
+    return tuple(
+        Guided(name, name in used, *telling(batch.state, place, batch.action), len(batch))
+        for name, place in batch.within.items()
+        if len(batch) >= FEW and place.min() < place.max()
+    )
+
+
+def strongest(found: tuple[Guided, ...]) -> Guided | None:
+    """The column that tells most, of those that surely tell something worth a word; None where there is none."""
+    sure = [each for each in found if each.p_value * len(found) <= DOUBT and each.share >= TRIFLE]
+    return max(sure, key=lambda each: each.share, default=None)
+
+
+def telling(state: Integers, place: Integers, action: Integers) -> tuple[float, float]:
+    """Share of what the state leaves open about the action that the place within it removes, and the p value.
+
+    What is open is the chance that a guess by the shares of actions errs (Goodman and Kruskal's tau), less what chance
+    would seem to remove.
+    """
+    spots, actions = int(place.max()) - int(place.min()) + 1, int(action.max()) + 1
+    state = np.unique(state, return_inverse=True)[1]
+    spot = state * spots + (place - place.min())
+    both, one, other = (_count(keys) for keys in (spot * actions + action, spot, state * actions + action))
+    of = [keys // size for (keys, _), size in zip((both, one, other), (spots * actions, spots, actions), strict=True)]
+    n = np.bincount(state).astype(np.float64)
+
+    def total(which: int, values: Floats) -> Floats:
+        return np.asarray(np.bincount(of[which], values, minlength=len(n)), dtype=np.float64)
+
+    c, p, q = (each[1] for each in (both, one, other))
+    pairs = n * (n - 1)
+    three, four = pairs * (n - 2), pairs * (n - 2) * (n - 3)
+    (x, xx, rx), (y, yy, ry) = (_sums(partial(total, i), each) for i, each in ((1, p), (2, q)))
+    expected = x * y / np.maximum(pairs, 1)
+    square = 2 * xx * yy / np.maximum(pairs, 1) + 4 * (rx - xx) * (ry - yy) / np.maximum(three, 1)
+    square += (x**2 + 2 * xx - 4 * rx) * (y**2 + 2 * yy - 4 * ry) / np.maximum(four, 1)
+    at = p[np.searchsorted(one[0], both[0] // actions)]
+    done = q[np.searchsorted(other[0], of[0] * actions + both[0] % actions)]
+    kinds, acts = total(1, np.ones(len(p))), total(2, np.ones(len(q)))
+    freedom = float(((kinds - 1) * (acts - 1)).sum())
+    spread = float((n**2 * (square - expected**2)).clip(0).sum())
+    if not freedom or spread <= 0:
+        return 0.0, 1.0
+    beyond = float((n * (total(0, c * (c - 1) / (at * done)) - expected)).sum()) / np.sqrt(spread)
+    guessed = total(2, q**2) / n
+    told = total(0, c**2 / at) - guessed
+    by_chance = (kinds - 1) * (n - guessed) / np.maximum(n - 1, 1)
+    share = float((told - by_chance).sum() / (n - guessed).sum())
+    return max(share, 0.0), float(chdtrc(freedom, max(freedom + beyond * np.sqrt(2 * freedom), 0.0)))
+
+
+def _sums(total: Callable[[Floats], Floats], size: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sums over ordered pairs of rows in one group, each weighing 1 / size: of weights, squares, squared row sums."""
+    return total(size - 1), total((size - 1) / size), total((size - 1) ** 2 / size)
+
+
+def _count(keys: Integers) -> tuple[Integers, Floats]:
+    found, often = np.unique(keys, return_counts=True)
+    return found, often.astype(np.float64)
