@@ -1,11 +1,11 @@
 """Do we call advice better that is worse, where competent people acted on numbers that the states cut into cells?
 
-``uv run python -m benchmarks.guided SEED DATA_SETS [WORLD ...]`` logs the worlds of numbers by people who take the best action of a
-fine table but in a share of their decisions, and learns with default settings. It prints, for each world, share and
-number of episodes: how often the check says that people acted on more than the states hold; what the advice and the
-people are worth in the simulator, over the decisions that the report speaks of; how often advice is worth less; how
-often the report gives a chance that it is better of 90 % or more, and how often it is then worse. In brackets: how
-often it would give one without the check, and be wrong.
+``uv run python -m benchmarks.guided SEED DATA_SETS [WORLD ...]`` logs the worlds of numbers by people who take the best
+action of a fine table but in a share of their decisions, and learns with default settings. It prints, for each world,
+share and number of episodes: how often the check says that people acted on more than the states hold; what the advice
+and the people are worth in the simulator, over the decisions that the report speaks of; how often advice is worth less;
+in how many data sets the report gives a chance of 90 % or more that it is better, and in how many of them it is worse;
+and the same without the check.
 """
 
 from __future__ import annotations

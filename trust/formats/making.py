@@ -74,7 +74,7 @@ def parquet(rng: np.random.Generator, table: pa.Table) -> bytes:
     try:
         table.validate(full=True)  # the library writes from wherever an index points, and may crash
         pq.write_table(table, file, **how)
-    except (pa.ArrowException, ValueError, TypeError):
+    except (pa.ArrowException, ValueError, TypeError, OSError):
         return arrow(rng, table)
     return file.getvalue()
 

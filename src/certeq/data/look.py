@@ -142,8 +142,9 @@ class Look:
 
     def _acting(self) -> Iterator[str]:
         if self.guided and strongest(self.guided) is None:
+            more = f" and {len(self.guided) - LISTED:,} more" if len(self.guided) > LISTED else ""
             names = ", ".join(shorten(each.column, 40) for each in self.guided[:LISTED])
-            yield f"Given the state, nothing more tells which action was taken, as far as a test can tell: {names}."
+            yield f"As far as a test can tell, people acted on nothing but the state (tested: {names}{more})."
 
     def _beyond(self) -> Iterator[str]:
         found = strongest(self.guided)

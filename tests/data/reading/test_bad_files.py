@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import os
 import sys
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ import pytest
 
 from certeq.base.errors import InputError
 from certeq.base.limits import most
+from certeq.data.counting import count
 from certeq.data.reading import columns, read
 
 HEADER = "episode,time,state,action,reward\n"
@@ -325,3 +327,20 @@ def test_reading_is_light_where_it_can_be():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"polars", "narwhals", "pandas", "pyarrow", "gymnasium", "minari", "h5py", "scipy", "numba"}
     assert not heavy & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("verb", ["read", "count"])
+@pytest.mark.parametrize("within", ["itself", "a list", "a struct"])
+def test_decimals_of_too_many_digits_are_refused_before_the_library_sees_them(tmp_path, verb, within):
+    """A list of them once ended the process, where other files had been read before."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    long = pa.decimal256(65, 49)
+    kind, value = {
+        "itself": (long, Decimal(1)),
+        "a list": (pa.list_(long), [Decimal(1)]),
+        "a struct": (pa.struct([("x", long)]), {"x": Decimal(1)}),
+    }[within]
+    rows = {"state": ["a", "b"], "action": [0, 1], "reward": [1.0, 2.0], "next_state": ["b", "a"]}
+    pq.write_table(pa.table({**rows, "much": pa.array([value] * 2, kind)}), tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="column 'much' holds decimals of 65 digits, and at most 38"):
+        (read if verb == "read" else count)(tmp_path / "rows.parquet")

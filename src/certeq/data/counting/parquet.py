@@ -15,7 +15,7 @@ from typing import Any
 from certeq.base.doors import reason
 from certeq.base.errors import InputError, nearest
 from certeq.data.counting import dictionaries
-from certeq.data.reading.files import check_groups, parse, resolve
+from certeq.data.reading.files import check_digits, check_groups, parse, resolve
 
 PIECE = 1 << 21  # rows that are read and counted at a time
 MOST_PIECES = 1 << 20
@@ -82,7 +82,9 @@ def _ask(path: Path, handle: io.BufferedReader, _: int) -> tuple[Any, int]:
 
     check_groups(path, handle)
     lazy = pl.scan_parquet(handle, hive_partitioning=False)
-    return lazy.collect_schema(), int(lazy.select(pl.len()).collect().item())
+    schema = lazy.collect_schema()
+    check_digits(path.name, schema)
+    return schema, int(lazy.select(pl.len()).collect().item())
 
 
 def pieces(files: Sequence[File], rows: int) -> list[Piece]:

@@ -11,7 +11,7 @@ import re
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from certeq.base.limits import most, way_out
 from certeq.data.reading import sizes
 
 WINDOW = 16 << 20  # bytes of text in which a line and a value must end somewhere
+DIGITS = 38  # of a decimal that polars can hold
 DEEPEST = 16  # lists and objects within one another, in JSON
 TEXT = ("csv", "tsv", "txt")
 FORMATS = "CSV (.csv, .tsv, .csv.gz), Parquet (.parquet), Arrow or Feather (.arrow, .feather), JSON lines (.jsonl)"
@@ -233,10 +234,27 @@ def _columnar(measure: Callable[[memoryview, int], int], scan: str) -> Callable[
             check_size(path.name, frame.height, frame.width, limit_bytes)
             return frame
         lazy = getattr(pl, scan)(handle)
-        check_size(path.name, lazy.select(pl.len()).collect().item(), len(lazy.collect_schema()), limit_bytes)
+        schema = lazy.collect_schema()
+        check_digits(path.name, schema)
+        check_size(path.name, lazy.select(pl.len()).collect().item(), len(schema), limit_bytes)
         return lazy.collect()
 
     return reader
+
+
+def check_digits(name: str, schema: Mapping[str, Any]) -> None:
+    """Refuse decimals with more digits than the library holds, also within lists: it may end the process over them."""
+    for column, kind in schema.items():
+        inside = [kind]
+        for each in inside:  # which grows
+            inside += [one.dtype for one in getattr(each, "fields", ())] + [
+                *filter(None, [getattr(each, "inner", None)])
+            ]
+            if (getattr(each, "precision", None) or 0) > DIGITS:
+                raise InputError(
+                    f"{name} cannot be read: column {column!r} holds decimals of {each.precision} digits, and at most "
+                    f"{DIGITS} can be read. Write them as floating-point numbers or as text, or leave the column out."
+                )
 
 
 def check_groups(path: Path, handle: io.BufferedReader) -> None:
