@@ -5,17 +5,21 @@ action of a fine table but in a share of their decisions, and learns with defaul
 share and number of episodes: how often the check says that people acted on more than the states hold; what the advice
 and the people are worth in the simulator, over the decisions that the report speaks of; how often advice is worth less;
 in how many data sets the report gives a chance of 90 % or more that it is better, and in how many of them it is worse;
-and the same without the check.
+and the same without the check. ``python -m benchmarks.guided values SEED DATA_SETS [WORLD ...]`` only values the advice
+and the people, over 60 decisions, with the cells that the rows choose and with eight for each column.
 """
 
 from __future__ import annotations
 
 import sys
+from itertools import product
+from typing import Any
 
 import numpy as np
 
 import certeq
 from benchmarks.outside.deep import Act, Simulator, erring, fine, log
+from certeq.data.batch import Batch
 from certeq.questions import sure
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.worlds.numeric import SIMULATORS, luck
@@ -36,47 +40,78 @@ def value(world: Simulator, act: Act, steps: int) -> float:
     return worth
 
 
+def logged(name: str, share: float, episodes: int, seed: int, d: int) -> tuple[Act, dict[str, np.ndarray], Any]:
+    """People who err in a share of their decisions, what they logged, and whose luck it was."""
+    world, rng = SIMULATORS[name], np.random.default_rng([seed, episodes, d])
+    people = erring(fine(name), share, len(world.actions), rng)
+    return people, log(world, people, episodes, rng), rng
+
+
+def read(world: Simulator, table: dict[str, np.ndarray], bins: int | None = None) -> Batch:
+    columns = {"state": list(world.columns), "action": "action", "reward": "reward"}
+    return certeq.read(table, **columns, episode="episode", time="time", ends="never", bins=bins)
+
+
+def following(world: Simulator, policy: certeq.Policy, rng: np.random.Generator) -> Act:
+    """The advice; where there is none, anything."""
+    names = np.array([*map(int, policy.action_names), 0])
+
+    def act(points: np.ndarray) -> np.ndarray:
+        at = policy.apply(dict(zip(world.columns, points.T, strict=True))).action
+        return np.where(at < 0, rng.integers(len(world.actions), size=len(points)), names[at])
+
+    return act
+
+
+def values(seed: int, data_sets: int, names: list[str]) -> None:
+    """Print what the advice is worth, and in how many data sets that is less than what people get."""
+    print("world, share of errors, episodes | cells as chosen: states, value, worse | eight each | people")
+    for name, share, episodes in product(names or SIMULATORS, SHARES, (*EPISODES, 1000)):
+        world, found = SIMULATORS[name], []
+        for d in range(data_sets):
+            people, table, rng = logged(name, share, episodes, seed, d)
+            done = value(world, people, 60)
+            for bins in (None, 8):
+                batch = read(world, table, bins)
+                policy = certeq.learn(batch, draws=0, discount=world.discount).policy
+                advice = value(world, following(world, policy, rng), 60)
+                found.append((batch.n_states, advice, advice < done, done))
+        (states, chosen, worse, people_get), (_, eight, worse_too, _) = np.reshape(found, (-1, 2, 4)).mean(axis=0)
+        print(
+            f"{name}, {share:g}, {episodes} | {states:.0f}, {chosen:.2f}, {worse:.2f} | {eight:.2f}, {worse_too:.2f} | "
+            f"{people_get:.2f}",
+            flush=True,
+        )
+
+
 def main(seed: int, data_sets: int, names: list[str]) -> None:
     """Print the table."""
     print(
         "world, share of errors, episodes | guided | advice, people | worse | said to be better, and worse | unchecked"
     )
-    for name in names or SIMULATORS:
-        world, best = SIMULATORS[name], fine(name)
-        actions = len(world.actions)
-        for share in SHARES:
-            for episodes in EPISODES:
-                found = []
-                for d in range(data_sets):
-                    rng = np.random.default_rng([seed, episodes, d])
-                    people = erring(best, share, actions, rng)
-                    table = log(world, people, episodes, rng)
-                    columns = {"state": list(world.columns), "action": "action", "reward": "reward"}
-                    batch = certeq.read(table, **columns, episode="episode", time="time", ends="never")
-                    findings = certeq.examine(certeq.learn(batch, discount=world.discount))
-                    policy, told = findings.learned.policy, findings.posterior
-                    names = np.array([*map(int, policy.action_names), 0])
-
-                    def advised(points: np.ndarray) -> np.ndarray:
-                        at = policy.apply(dict(zip(world.columns, points.T, strict=True))).action  # noqa: B023
-                        anything = rng.integers(actions, size=len(points))  # noqa: B023
-                        return np.where(at < 0, anything, names[at])  # noqa: B023
-
-                    values = [value(world, act, told.watched or 200) for act in (advised, people)]
-                    guided = bool(findings.learned.summary.people)
-                    chance = sure.chance(findings)
-                    thin = told.thin > sure.THIN or (findings.returns is not None and findings.returns.agrees is False)
-                    unchecked = not thin and told.difference(ADVICE, RECORDED).better >= SURE
-                    found.append((guided, *values, chance is not None and chance >= SURE, unchecked))
-                guided, advice, people_get, said, unchecked = np.array(found, dtype=float).T
-                worse = advice < people_get
-                print(
-                    f"{name}, {share:g}, {episodes} | {guided.mean():.2f} | {advice.mean():.2f}, "
-                    f"{people_get.mean():.2f} | {worse.mean():.2f} | {said.sum():.0f}, {(said * worse).sum():.0f} | "
-                    f"{unchecked.sum():.0f}, {(unchecked * worse).sum():.0f}",
-                    flush=True,
-                )
+    for name, share, episodes in product(names or SIMULATORS, SHARES, EPISODES):
+        world, found = SIMULATORS[name], []
+        for d in range(data_sets):
+            people, table, rng = logged(name, share, episodes, seed, d)
+            findings = certeq.examine(certeq.learn(read(world, table), discount=world.discount))
+            told, advised = findings.posterior, following(world, findings.learned.policy, rng)
+            values = [value(world, act, told.watched or 200) for act in (advised, people)]
+            guided = bool(findings.learned.summary.people)
+            chance = sure.chance(findings)
+            thin = told.thin > sure.THIN or (findings.returns is not None and findings.returns.agrees is False)
+            unchecked = not thin and told.difference(ADVICE, RECORDED).better >= SURE
+            found.append((guided, *values, chance is not None and chance >= SURE, unchecked))
+        guided, advice, people_get, said, unchecked = np.array(found, dtype=float).T
+        worse = advice < people_get
+        print(
+            f"{name}, {share:g}, {episodes} | {guided.mean():.2f} | {advice.mean():.2f}, "
+            f"{people_get.mean():.2f} | {worse.mean():.2f} | {said.sum():.0f}, {(said * worse).sum():.0f} | "
+            f"{unchecked.sum():.0f}, {(unchecked * worse).sum():.0f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    quick = sys.argv[1] == "values"
+    seed, data_sets, *names = sys.argv[1 + quick :]
+    (values if quick else main)(int(seed), int(data_sets), names)

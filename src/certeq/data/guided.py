@@ -13,12 +13,11 @@ is that of the chi-squared distribution with as many degrees of freedom as the t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.special import chdtrc
 
 from certeq.base.arrays import Floats, Integers
 from certeq.data.batch import Batch
@@ -58,7 +57,15 @@ def guided(batch: Batch) -> tuple[Guided, ...]:
     )
 
 
-def strongest(found: tuple[Guided, ...]) -> Guided | None:
+def above(rank: Integers, state: Integers) -> Integers:
+    """Which rows lie above the mean rank of their state; whole numbers add up to the same in any order."""
+    rows, ranks = np.zeros((2, int(state.max(initial=0)) + 1), dtype=np.int64)
+    np.add.at(rows, state, 1)
+    np.add.at(ranks, state, rank)
+    return np.asarray(rank * rows[state] > ranks[state], dtype=np.int64)
+
+
+def strongest(found: Sequence[Guided]) -> Guided | None:
     """The column that tells most, of those that surely tell something worth a word; None where there is none."""
     sure = [each for each in found if each.p_value * len(found) <= DOUBT and each.share >= TRIFLE]
     return max(sure, key=lambda each: each.share, default=None)
@@ -70,6 +77,8 @@ def telling(state: Integers, place: Integers, action: Integers) -> tuple[float, 
     What is open is the chance that a guess by the shares of actions errs (Goodman and Kruskal's tau), less what chance
     would seem to remove.
     """
+    from scipy.special import chdtrc  # which takes long to load, and reading need not
+
     spots, actions = int(place.max()) - int(place.min()) + 1, int(action.max()) + 1
     state = np.unique(state, return_inverse=True)[1]
     spot = state * spots + (place - place.min())

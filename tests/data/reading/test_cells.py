@@ -6,8 +6,9 @@ import pytest
 import certeq
 from certeq.base.errors import InputError
 from certeq.cli.options import bins
+from certeq.data.guided import guided, strongest
 from certeq.data.reading import read
-from certeq.data.reading.choosing import FOLDS, HELD, ROWS_PER_PAIR, _Judge
+from certeq.data.reading.choosing import EVENLY, FOLDS, HELD, ROWS_OF_PEOPLE, ROWS_PER_PAIR, _Judge
 from certeq.questions.examine import examine
 from certeq.report.learned_page import render
 
@@ -176,3 +177,56 @@ def test_neither_the_names_of_labels_nor_the_order_of_rows_decide_how_finely_to_
     together = walk(seed=seed)
     order = np.random.default_rng(seed).permutation(len(together["x"]))
     assert chosen({name: column[order] for name, column in together.items()}) == chosen(together)
+
+
+# ---- what people acted on ----
+
+
+def ward(errs, seed=0, n=2000, step=20):
+    """Dosing pays in a narrow band of x; people who err seldom dose there, and nowhere else."""
+    random = np.random.default_rng(seed)
+    x, y = random.random(n), random.random(n)
+    band = (x > 0.44) & (x < 0.5)
+    action = np.where(random.random(n) < errs, random.integers(0, 2, n), band)
+    when = {"episode": np.arange(n) // step, "time": np.arange(n) % step}
+    paid = np.where(band, 2.0 * action, -0.5 * action) + x + random.normal(size=n) / 4
+    return when | {"x": x, "y": y, "action": action, "reward": paid}
+
+
+def test_what_people_acted_on_is_cut_until_the_cells_hold_it_and_that_is_said():
+    batch = read(ward(0.1), ends="never")
+    assert batch.chosen.people
+    assert batch.chosen.cells["x"] > EVENLY
+    assert batch.chosen.cells["y"] == 1
+    assert any(
+        "They are cut until they hold what people acted on, or as finely as 2.5 rows" in note for note in batch.notes
+    )
+    visits = certeq.tally(batch).visits
+    assert len(batch) >= ROWS_OF_PEOPLE * (visits > 0).sum()
+    coarse, fine = (strongest(guided(read(ward(0.1), ends="never", bins={"x": n, "y": 1}))) for n in (8, 16))
+    assert coarse.column == "x"
+    assert fine is None or fine.share < coarse.share
+
+
+def test_people_who_toss_coins_change_no_cells():
+    batch = read(ward(1.0), ends="never")
+    assert not batch.chosen.people
+    assert max(batch.chosen.cells.values()) <= EVENLY
+
+
+def test_a_column_that_predicts_nothing_joins_where_people_acted_on_it():
+    rows = ward(1.0)
+    random = np.random.default_rng(1)
+    rows["y"] = np.where(random.random(len(rows["y"])) < 0.2, random.random(len(rows["y"])), rows["action"] * 0.5 + 0.2)
+    batch = read(rows, ends="never")
+    assert batch.chosen.people
+    assert batch.chosen.cells["y"] > 1
+    assert "y" not in {step.column for step in batch.chosen.steps}
+    assert "Part of the state because people acted on them: y." in batch.notes
+
+
+def test_neither_names_of_actions_nor_the_order_of_episodes_change_what_is_cut_on():
+    rows = ward(0.1)
+    other = {name: column[::-1] for name, column in rows.items()}
+    other["action"] = np.where(other["action"] == 1, "a", "b")
+    assert read(rows, ends="never").chosen.cells == read(other, ends="never").chosen.cells

@@ -13,6 +13,7 @@ from certeq.base.arrays import Booleans, Floats, Integers, Rng, first
 from certeq.base.display import several
 from certeq.base.errors import InputError, nearest
 from certeq.data.batch import ENDED, Batch
+from certeq.data.guided import above
 from certeq.data.reading.blanks import PADDING, carry, unpad, ways
 from certeq.data.reading.choosing import ENOUGH, Chosen, choose_cells
 from certeq.data.reading.endings import check_kept
@@ -319,16 +320,12 @@ def _within(
     for name in (name for name in candidates if name not in whole):
         column = candidates[name]
         if column.kind in ("integer", "float", "date"):
-            rank = np.unique(column.numbers()[now], return_inverse=True)[
-                1
-            ]  # whole numbers add up to the same in any order
-            known = ~column.missing[now]
-            rows, ranks = np.zeros((2, recipe.n_states), dtype=np.int64)
-            np.add.at(rows, state[known], 1)
-            np.add.at(ranks, state[known], rank[known])
-            yield name, np.where(known, rank * rows[state] > ranks[state], 2).astype(np.int8)
+            known, place = ~column.missing[now], np.full(len(now), 2)
+            ranks = np.unique(column.numbers()[now][known], return_inverse=True)[1]
+            place[known] = above(ranks, state[known])
+            yield name, place
         elif len(column.distinct.labels) <= MOST_GROUPS:
-            yield name, np.where(column.missing[now], -1, column.distinct.codes[now]).astype(np.int8)
+            yield name, np.where(column.missing[now], -1, column.distinct.codes[now])
 
 
 def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], Integers]:

@@ -7,6 +7,8 @@ after another joins, cut in two, as long as that predicts better by more than it
 are then cut evenly, one after the other a little more finely, as long as there are enough rows for each pair of a cell
 and an action. To spend the rows on the column that predicts the next month best, and none on one that matters in the
 long run, makes states that forget: the plan then believes in gains that come again and again, and are there only once.
+Where people acted on more than such cells hold, they are cut on, with fewer rows for each pair: cells that are coarser
+than what competent people saw make advice that is worse than what they did.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.data.batch import ENDED
+from certeq.data.guided import FEW, Guided, above, strongest, telling
 from certeq.data.reading.rows import Links
 from certeq.data.recipes.columns import Column, compact
 from certeq.data.recipes.fitting import quantile_edges
 
-LADDER = (1, 2, 3, 4, 5, 6, 8)  # cells of a column that are tried
+LADDER = (1, 2, 3, 4, 5, 6, 8, 12, 16)  # cells of a column that are tried
+EVENLY = 8  # cells at most, unless people acted on more
 ROWS_PER_PAIR = 7  # rows that a pair of a cell and an action has at least, on average over those that occur
+ROWS_OF_PEOPLE = 2.5  # the same where people acted on more than the cells hold
 FOLDS = 5  # parts that the episodes are dealt into
 HELD = 3.0  # rows that the mean of the action counts for in each cell
 ALONE = 8  # cells of a column, when it is asked by itself what it tells
@@ -52,6 +57,7 @@ class Chosen:
     labels: tuple[str, ...] = ()  # columns of labels, which are used or not
     alone: bool = True  # whether there are no other columns of the state
     curve: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # column -> cells -> explained
+    people: bool = False  # whether columns were cut on because people acted on more than coarser cells hold
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -67,19 +73,22 @@ class Chosen:
 
     def lines(self) -> list[str]:
         """The choice in words, step by step."""
-        if not self.steps:
-            return ["However the numbers are cut, rewards and next states are predicted no better: none is used."]
-        parts = [f"{step.column} {step.explained:.1%}" for step in self.steps]
-        told = [
-            "Columns are part of the state as far as they predict rewards and next values better out of sample. "
-            f"Explained, each cut in two: {', with '.join(parts)}."
-        ]
+        better = "rewards and next values better out of sample"
+        if not self.steps and not self.people:
+            return [f"However the numbers are cut, they do not predict {better}: none is used."]
+        told = []
+        if self.steps:
+            parts = ", with ".join(f"{step.column} {step.explained:.1%}" for step in self.steps)
+            told.append(
+                f"Columns are part of the state as far as they predict {better}. Explained, each cut in two: {parts}."
+            )
+        if joined := [name for name in self.ways if name not in {step.column for step in self.steps} and self.people]:
+            told.append(f"Part of the state because people acted on them: {', '.join(joined)}.")
         cut = ", ".join(f"{name} {cells}" for name, cells in self.cells.items() if name in self.ways)
         if cut:
-            told.append(
-                f"They are cut as finely as {ROWS_PER_PAIR} rows for each pair of a state and an action allow: {cut}. "
-                "Say bins= (--bins) to cut otherwise."
-            )
+            finely = f"as finely as {ROWS_OF_PEOPLE if self.people else ROWS_PER_PAIR:g} rows for each pair of a state "
+            until = "until they hold what people acted on, or " * self.people
+            told.append(f"They are cut {until}{finely}and an action allow: {cut}. Say bins= (--bins) to cut otherwise.")
         if self.unused:
             told.append(f"Not used, since nothing is predicted better with them: {', '.join(self.unused)}.")
         return told
@@ -90,6 +99,7 @@ class Cuts(NamedTuple):
 
     now: dict[int, Integers]  # cells -> code of each row
     rank: Floats  # (n,), of each row's next value, from 0 to 1; 0.5 where there is none
+    here: Integers | None  # (n,), rank of each row's value; None for labels
 
 
 def choose_cells(
@@ -110,9 +120,10 @@ def choose_cells(
     targets = _targets(cuts, acts, episode, reward[part], then == ENDED)
     judge = _Judge(acts, episode, *targets)
     others = np.unique(fixed[now], return_inverse=True)[1]
-    cells, steps = _choose(cuts, others, judge)
+    evenly, steps = _choose(cuts, others, judge)
+    cells = _cut_on(cuts, others, judge, evenly)
     curve = _curve(cuts, others, judge, cells)
-    return Chosen(cells, steps, len(now), tuple(labels), len(free) == len(links.states), curve)
+    return Chosen(cells, steps, len(now), tuple(labels), len(free) == len(links.states), curve, cells != evenly)
 
 
 def _choose(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge) -> tuple[dict[str, int], tuple[Step, ...]]:
@@ -132,16 +143,43 @@ def _choose(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge) -> tuple[d
         _, error, name, state, errors = best
         cells[name] = _finer(cuts[name], 1)
         steps.append(Step(name, int(state.max()) + 1, float(1 - errors.mean()), error))
-    going = [name for name in cells if _finer(cuts[name], cells[name])]
-    while going:  # the most telling one first
-        for name in list(going):
-            tried = cells | {name: _finer(cuts[name], cells[name])}
-            finer = _join([fixed, *(cuts[each].now[size] for each, size in tried.items())])
-            if judge.carries(finer):
-                cells = tried
-            if cells != tried or not _finer(cuts[name], cells[name]):
-                going.remove(name)
+    while (finer := _round(cuts, fixed, judge, cells, ROWS_PER_PAIR, EVENLY)) != cells:
+        cells = finer
     return dict.fromkeys(cuts, 1) | cells, tuple(steps)
+
+
+def _round(
+    cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge, cells: dict[str, int], rows: float, most: int
+) -> dict[str, int]:
+    """Cut each column that is used one step more finely, the most telling one first, as far as rows carry."""
+    for name in cells:
+        tried = cells | {name: _finer(cuts[name], cells[name])}
+        if cells[name] > 1 and 0 < tried[name] <= most and judge.carries(_states(cuts, fixed, tried), rows):
+            cells = tried
+    return cells
+
+
+def _cut_on(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge, cells: dict[str, int]) -> dict[str, int]:
+    """Cut what people acted on, or let it in, for as long as they acted on more than the cells hold."""
+    while (column := _acted_on(cuts, fixed, judge, cells)) is not None:
+        finer = cells | {column: _finer(cuts[column], cells[column])}
+        if not judge.carries(_states(cuts, fixed, finer), ROWS_OF_PEOPLE):
+            break
+        cells = finer
+    return cells
+
+
+def _acted_on(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge, cells: Mapping[str, int]) -> str | None:
+    """The column that people acted on most, beyond what the cells hold, of those that can be cut on."""
+    state = _states(cuts, fixed, cells)
+    ranks = {name: cut.here for name, cut in cuts.items() if _finer(cut, cells[name]) and len(state) >= FEW}
+    told = {name: telling(state, above(rank, state), judge.action) for name, rank in ranks.items() if rank is not None}
+    found = strongest([Guided(name, True, *each, len(state)) for name, each in told.items()])
+    return None if found is None else found.column
+
+
+def _states(cuts: Mapping[str, Cuts], fixed: Integers, cells: Mapping[str, int]) -> Integers:
+    return _join([fixed, *(cuts[name].now[size] for name, size in cells.items())])
 
 
 def _finer(cut: Cuts, cells: int) -> int:
@@ -183,9 +221,9 @@ class _Judge(NamedTuple):
         usual = _elsewhere(self.action, self.episode % FOLDS, target, 0.0, 1e-9)
         return _elsewhere(pair, self.episode % FOLDS, target, usual, HELD)
 
-    def carries(self, state: Integers) -> bool:
+    def carries(self, state: Integers, rows: float = ROWS_PER_PAIR) -> bool:
         """Whether there are enough rows for each pair that occurs."""
-        return len(state) >= ROWS_PER_PAIR * (int(_join([state, self.action]).max()) + 1)
+        return len(state) >= rows * (int(_join([state, self.action]).max()) + 1)
 
     def compare(self, before: Floats, after: Floats) -> tuple[float, float]:
         """How much better one prediction is than another, and the standard error of that, by episodes."""
@@ -262,14 +300,14 @@ def _cuts(column: Column, numbers: Floats, now: Integers, then: Integers, numeri
     rank = np.where(np.isnan(following), 0.5, place / max(len(ordered), 1))
     nothing = np.zeros(len(now), dtype=np.int64)
     if not numeric:
-        return Cuts({1: nothing, max(2, len(column.distinct.labels)): codes[now] - codes[now].min()}, rank)
+        return Cuts({1: nothing, max(2, len(column.distinct.labels)): codes[now] - codes[now].min()}, rank, None)
     found = {1: nothing}
     for size in LADDER[1:]:
         edges = quantile_edges(numbers, size)
         cell = np.searchsorted(edges, numbers[now], side="right")
         if len(edges):
             found[size] = np.where(np.isnan(numbers[now]), len(edges) + 1, cell)
-    return Cuts(found, rank)
+    return Cuts(found, rank, np.unique(numbers[now], return_inverse=True)[1])
 
 
 def _join(codes: list[Integers]) -> Integers:
