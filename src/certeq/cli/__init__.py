@@ -126,10 +126,16 @@ def _start(
     """Logged decisions in, a defensible policy out."""
 
 
+@functools.cache
+def _command() -> Any:
+    """All verbs with their options, put together once: that takes longer than many a verb, where several are run."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line."""
     try:
-        app()
+        _command()()
     except KeyboardInterrupt:  # before there was a verb
         say(STOPPED)
         sys.exit(130)
