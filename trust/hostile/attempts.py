@@ -25,7 +25,7 @@ from trust.hostile import CANARY, MEMORY, made
 from trust.launch import limit
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120  # seconds for one case
+PATIENCE = 600  # seconds for one case, on a machine that may be busy
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,22 @@ class Attempt:
 
 
 def attempts(names: Iterable[str]) -> Iterator[Attempt]:
-    """Make the files of each case and have it tried."""
+    """Make the files of each case and have it tried; where that ends the process, another goes on."""
+    left = list(names)
+    while left:
+        for found in _tried(left):
+            yield found
+            left.pop(0)
+
+
+def _tried(names: list[str]) -> Iterator[Attempt]:
+    """What comes of each case, until one of them ends the process."""
     command = [sys.executable, "-m", "trust.hostile.attempts"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, env=environment, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
-        for name in names:
+        for name in list(names):
             with tempfile.TemporaryDirectory() as place:
                 words = list(map(str, made(name, Path(place))))
                 before = {path.name for path in Path(place).iterdir()}
