@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from certeq.questions.frontier import Frontier, frontier
     from certeq.questions.path import path
     from certeq.questions.row_errors import transition_mse
+    from certeq.questions.sweep import Sweep, sweep
     from certeq.regularizers import REGULARIZERS, Shrinkage, shrink
     from certeq.report import pictures
     from certeq.report.exports import export
@@ -55,6 +56,7 @@ _HOMES = {
     "certeq.questions.conventions": ("compare_conventions",),
     "certeq.questions.audit": ("audit",),
     "certeq.questions.row_errors": ("transition_mse",),
+    "certeq.questions.sweep": ("Sweep", "sweep"),
     "certeq.questions.examine": ("examine", "learn"),
     "certeq.questions.findings": ("Findings",),
     "certeq.questions.fragility": ("fragility",),
@@ -99,6 +101,7 @@ __all__ = [
     "Schedule",
     "Shrinkage",
     "SparseRows",
+    "Sweep",
     "audit",
     "check",
     "collect_next",
@@ -121,6 +124,7 @@ __all__ = [
     "solve",
     "solve_average",
     "solve_finite",
+    "sweep",
     "tally",
     "transition_mse",
     "weights",

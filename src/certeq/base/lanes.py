@@ -25,6 +25,7 @@ from numba.extending import lower_builtin, models, register_model, type_callable
 WIDTH = 8
 intrinsic: Any = _intrinsic  # Numba's own annotation does not know that it takes the typing context away
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+_WHOLE = ir.VectorType(ir.IntType(64), WIDTH)
 
 
 class LanesType(types.Type):
@@ -229,37 +230,68 @@ def room(n: int) -> Any:
 
 @intrinsic
 def _turn(typing: Any, source: Any, of: Any, column: Any, out: Any, at: Any) -> Any:
-    """Read eight columns of eight lines and write them turned, so that each line becomes a lane."""
+    """Read eight columns of eight lines, floats or whole numbers, and write them turned: each line becomes a lane."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         source, of, column, out, at = arguments
-        table = context.make_array(signature.args[0])(context, builder, source)
-        numbers = context.make_array(signature.args[1])(context, builder, of).data
-        length = builder.extract_value(table.shape, 1)
+        place = builder.add(at, column)
         lines = []
         for lane in range(WIDTH):
-            number = builder.load(builder.gep(numbers, [ir.Constant(column.type, lane)]))
-            start = builder.add(builder.mul(number, length), column)
-            pointer = builder.bitcast(builder.gep(table.data, [start]), _VECTOR.as_pointer())
-            lines.append(builder.load(pointer, align=8))
-        for half in (1, 2, 4):  # three rounds of exchanging halves turn an 8 x 8 block
-            turned = list(lines)
-            for i in range(WIDTH):
-                if i & half:
-                    continue
-                low, high = lines[i], lines[i + half]
-                first = [j if not j & half else j - half + WIDTH for j in range(WIDTH)]
-                second = [j + half if not j & half else j + WIDTH for j in range(WIDTH)]
-                turned[i] = builder.shuffle_vector(low, high, _mask(first))
-                turned[i + half] = builder.shuffle_vector(low, high, _mask(second))
-            lines = turned
-        place = builder.add(at, column)
-        for i, line in enumerate(lines):
+            pointer, whole = _part(context, builder, signature.args[:2], (source, of), column, lane)
+            line = builder.load(pointer, align=8)
+            lines.append(builder.sitofp(line, _VECTOR) if whole else line)
+        for i, line in enumerate(_turned(builder, lines)):
             index = builder.add(place, ir.Constant(place.type, i))
             builder.store(line, _pointer(context, builder, signature.args[3], out, index), align=8)
         return context.get_dummy_value()
 
     return types.none(source, of, types.intp, out, types.intp), code
+
+
+@intrinsic
+def _turn_back(typing: Any, source: Any, at: Any, out: Any, of: Any, column: Any) -> Any:
+    """Read eight groups of lanes and write them turned into eight columns of eight lines, floats or whole numbers."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source, at, out, of, column = arguments
+        place = builder.add(at, column)
+        groups = []
+        for i in range(WIDTH):
+            index = builder.add(place, ir.Constant(place.type, i))
+            groups.append(builder.load(_pointer(context, builder, signature.args[0], source, index), align=8))
+        for lane, line in enumerate(_turned(builder, groups)):
+            pointer, whole = _part(context, builder, signature.args[2:4], (out, of), column, lane)
+            builder.store(builder.fptosi(line, _WHOLE) if whole else line, pointer, align=8)
+        return context.get_dummy_value()
+
+    return types.none(source, types.intp, out, of, types.intp), code
+
+
+def _part(context: Any, builder: Any, kinds: Any, arrays: Any, column: Any, lane: int) -> tuple[Any, bool]:
+    """Where the eight columns of a lane's line are, and whether they hold whole numbers."""
+    table = context.make_array(kinds[0])(context, builder, arrays[0])
+    numbers = context.make_array(kinds[1])(context, builder, arrays[1]).data
+    whole = isinstance(kinds[0].dtype, types.Integer)
+    number = builder.load(builder.gep(numbers, [ir.Constant(column.type, lane)]))
+    start = builder.add(builder.mul(number, builder.extract_value(table.shape, 1)), column)
+    pointer = builder.gep(table.data, [start])
+    return builder.bitcast(pointer, (_WHOLE if whole else _VECTOR).as_pointer()), whole
+
+
+def _turned(builder: Any, lines: list[Any]) -> list[Any]:
+    """Turn an 8 x 8 block by exchanging halves in three rounds."""
+    for half in (1, 2, 4):
+        turned = list(lines)
+        for i in range(WIDTH):
+            if i & half:
+                continue
+            low, high = lines[i], lines[i + half]
+            first = [j if not j & half else j - half + WIDTH for j in range(WIDTH)]
+            second = [j + half if not j & half else j + WIDTH for j in range(WIDTH)]
+            turned[i] = builder.shuffle_vector(low, high, _mask(first))
+            turned[i + half] = builder.shuffle_vector(low, high, _mask(second))
+        lines = turned
+    return lines
 
 
 def _mask(positions: list[int]) -> Any:
@@ -303,3 +335,17 @@ def gather(source: Any, of: Any, out: Any, at: int) -> None:
     for column in range(0, m - WIDTH, WIDTH):
         _turn(source, of, column, out, at)
     _turn(source, of, m - WIDTH, out, at)  # may write some columns once more
+
+
+@njit(cache=True, nogil=True)
+def scatter(source: Any, at: int, of: Any, out: Any) -> None:
+    """Put lane l of the m groups of ``source`` that begin with number ``at`` into line ``of[l]`` of ``out`` (n, m)."""
+    m = out.shape[1]
+    if m < WIDTH:
+        for lane in range(WIDTH):
+            for column in range(m):
+                out[of[lane], column] = source[(at + column) * WIDTH + lane]
+        return
+    for column in range(0, m - WIDTH, WIDTH):
+        _turn_back(source, at, out, of, column)
+    _turn_back(source, at, out, of, m - WIDTH)  # may write some columns once more

@@ -78,6 +78,17 @@ class Counts:
         rows = ((s, *(f"{c:,}" for c in visits)) for s, visits in enumerate(self.visits))
         return notebook(f"{title}: visits", ("state", *(f"action {a}" for a in range(A))), rows, S)
 
+    def spread(self) -> Counts:
+        """The same data sets with one more axis, of length 1, behind their own: for settings to be swept along."""
+        if self.sparse:
+            return self
+        made = object.__new__(Counts)
+        ended = None if self.ended is None else self.ended[..., None, :, :]
+        vars(made).update(vars(self), transitions=self.transitions[..., None, :, :, :], ended=ended)
+        for known in ("visits", "unvisited", "square_sum"):
+            vars(made).pop(known, None)
+        return made
+
     @property
     def sparse(self) -> bool:
         """Whether the transitions are kept as a CSR matrix."""

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, within
+from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, together, whole, within
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts, as_counts
-from certeq.model.kernel import Kernel, Rows
+from certeq.model import weights
+from certeq.model.kernel import Kernel, Rows, is_sparse
 from certeq.model.unvisited import fill
-from certeq.planners import FinitePlan, Plan, solve, solve_finite
+from certeq.planners import FinitePlan, Plan, compiled, solve, solve_finite
 from certeq.planners.average import solve_average
+from certeq.planners.certify import NEAR
 from certeq.planners.episodic import check_ends
-from certeq.planners.problem import Problem
+from certeq.planners.problem import How, Problem, check_range
+from certeq.planners.progress import Watch
 from certeq.regularizers import DEFAULT, Shrinkage, shrink
+from certeq.regularizers.shrinkage import Rule
 
 REMEDY = "Mark the rows that end an episode in a column (done=, --done), set a horizon"
 
@@ -47,7 +52,7 @@ class Model:
 
         pulls = [model.shrinkage for model in models]
         weight, target = np.stack([pull.weight for pull in pulls]), rows(pull.target for pull in pulls)
-        shrinkage = replace(pulls[0], weight=weight, target=target, details=None, beliefs=())
+        shrinkage = replace(pulls[0], pull=weight, target=target, details=None, beliefs=())
         data, plan = rows(model.data for model in models), rows(model.transition for model in models)
         told = (np.stack([getattr(model, name) for model in models]) for name in ("allowed", "stranded", "held"))
         return cls(counts, shrinkage, data, plan, *told)
@@ -194,17 +199,52 @@ def plan(
     pairs = (table.n_states, table.n_actions)
     if rewards.shape[-2:] != pairs:
         raise InputError(f"Rewards need the shape (..., {pairs[0]}, {pairs[1]}), as the counts; got {rewards.shape}.")
+    shrinkage = shrink(table, regularizer, discount=gamma, **settings)
     how: dict[str, Any] = {"unvisited": unvisited, "min_visits": min_visits, "min_share": min_share}
-    model = estimate(table, gamma, regularizer=regularizer, **how, **settings)
-    found = solve_model(
-        model, rewards, gamma, method=method, tolerance=tolerance, max_iterations=max_iterations, engine=engine,
-        threads=threads,
+    usual = how == {"unvisited": "target", "min_visits": 1, "min_share": 0} and method in ("auto", "policy_iteration")
+    work = unwritten(table, shrinkage, rewards, gamma, engine) if usual and isinstance(shrinkage.pull, Rule) else None
+    if work is not None and tolerance > 0:
+        limit = 1_000 if max_iterations is None else whole("max_iterations", max_iterations, 1)
+        solution = compiled.plan_counts(*work, How(tolerance, limit, Watch(), threads))
+        found = Plan.of(solution, "policy_iteration", partial(_pose, shrinkage, table, rewards, gamma))
+    else:
+        model = mixed(shrinkage, table, **how)
+        found = solve_model(
+            model, rewards, gamma, method=method, tolerance=tolerance, max_iterations=max_iterations, engine=engine,
+            threads=threads,
+        )  # fmt: skip
+        assert isinstance(found, Plan)
+    return replace(found, tried=partial(_tried, table, min_visits))
+
+
+def unwritten(
+    table: Counts, shrinkage: Shrinkage, reward: Floats, discount: Floats, engine: str
+) -> tuple[Integers, int, Floats, Floats, Floats, Floats] | None:
+    """What `compiled.plan_counts` and `compiled.sweep_counts` take, if they are able, and asked for or worth it.
+
+    There a pair without visits has the regularizer's target or, where its weight is constant, the uniform row.
+    """
+    S, rule = table.n_states, shrinkage.pull
+    small = not table.sparse and S <= compiled.SMALL and table.n_actions <= compiled.BITS and table.ended is None
+    able = small and not is_sparse(shrinkage.target) and float(discount.max(initial=0)) < 1 - NEAR
+    if not able or engine not in ("auto", "numba"):
+        return None
+    check_range(reward, discount)
+    kind, amount = (rule.kind, rule.amount) if isinstance(rule, Rule) else (weights.GIVEN, rule)
+    lead = amount.shape if isinstance(rule, Rule) else amount.shape[:-2]
+    batch = together(
+        counts=table.batch, strength=lead, target=shrinkage.target.batch, reward=reward.shape[:-2],
+        discount=discount.shape,
     )  # fmt: skip
-    assert isinstance(found, Plan)
-    tried = np.take_along_axis(*_broadcast(table.visits >= min_visits, found.policy), axis=-1)[..., 0]
-    return replace(found, untried=~tried & (found.policy >= 0))
+    if 0 in batch or not (engine == "numba" or compiled.worth(batch, S)):
+        return None
+    return table.transitions, kind, amount, shrinkage.target.dense(), shrinkage.mix_reward(reward), discount
 
 
-def _broadcast(tried: Booleans, policy: Integers) -> tuple[Booleans, Integers]:
-    """Which pairs have data ``(..., S, A)`` and which action is taken ``(..., S, 1)``, with the same leading axes."""
-    return np.broadcast_to(tried, (*policy.shape, tried.shape[-1])), np.maximum(policy, 0)[..., None]
+def _pose(shrinkage: Shrinkage, table: Counts, reward: Floats, discount: Floats) -> Problem:
+    model = mixed(shrinkage, table, unvisited="target", min_visits=1, min_share=0.0)
+    return Problem(model.transition, model.reward(reward), discount, model.allowed)
+
+
+def _tried(table: Counts, min_visits: int) -> Booleans:
+    return np.asarray(table.visits >= min_visits)

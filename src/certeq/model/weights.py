@@ -12,6 +12,8 @@ from certeq.base.arrays import ArrayLike, Floats, within
 from certeq.base.errors import InputError
 from certeq.model.moments import ActionMoments, Moments
 
+GIVEN, CONSTANT, MAGNITUDE, RELATIVE = range(4)  # what weights are made of: see `certeq.regularizers.shrinkage.Rule`
+
 
 def dirichlet(visits: ArrayLike, magnitude: ArrayLike) -> Floats:
     """Eq. 1: w = M / (c + M), the weight of a Dirichlet prior with magnitude M = Σα.

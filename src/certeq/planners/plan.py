@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -32,19 +33,34 @@ class Plan:
     converged: Booleans  # (...)
     error: Floats | float  # (...): how far the values may be off, up to a shift, when actions are compared
     method: str
-    problem: Problem = field(repr=False)  # what was planned in
+    posed: Problem | Callable[[], Problem] = field(repr=False)  # what was planned in, or how to write it out
     interrupted: bool = False  # whether somebody stopped the planner
-    untried: Booleans | None = field(default=None, repr=False)  # (..., S): where the action has no data
+    tried: Callable[[], Booleans] | None = field(default=None, repr=False)  # which pairs have data, (..., S, A)
 
     @classmethod
-    def of(cls, solution: Solution, method: str, problem: Problem) -> Plan:
-        """Make a plan of what an algorithm found."""
+    def of(cls, solution: Solution, method: str, posed: Problem | Callable[[], Problem]) -> Plan:
+        """Make a plan of what an algorithm found. A problem that is to be written out has discounts below 1."""
         if not np.isfinite(solution.values).all():
             raise InputError("Rewards add up to more than numbers can hold here. " + SMALLER)
-        made = cls(*solution[:-1], method, problem, solution.interrupted)
-        if (problem.discount == 1).any():
+        made = cls(*solution[:-1], method, posed, solution.interrupted)
+        if isinstance(posed, Problem) and (posed.discount == 1).any():
             _ = made.bound  # which refuses episodes that are too long for numbers
         return made
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What was planned in; written out when it is first looked at."""
+        return self.posed if isinstance(self.posed, Problem) else self.posed()
+
+    @cached_property
+    def untried(self) -> Booleans | None:
+        """Where the action has no data, ``(..., S)``; None where the plan was not made from data."""
+        if self.tried is None:
+            return None
+        pairs = self.tried()
+        tried = np.broadcast_to(pairs, (*self.policy.shape, pairs.shape[-1]))
+        taken = np.take_along_axis(tried, np.maximum(self.policy, 0)[..., None], axis=-1)[..., 0]
+        return np.asarray(~taken & (self.policy >= 0))
 
     @cached_property
     def rounding(self) -> Floats:

@@ -80,14 +80,20 @@ def loss(
     """
     problem, trusted = read_problem(transition, reward, discount, None)
     S = problem.n_states
-    weights = np.full(S, 1 / S) if start is None else within("start", start, 0, 1)
-    if weights.shape[-1:] != (S,) or not np.allclose(weights.sum(axis=-1), 1, atol=1e-9):
-        raise InputError(f"start needs {S} probabilities that sum to 1; got shape {weights.shape}.")
+    weights = importance(start, S)
     values = _evaluate(problem, trusted, policy, threads)
     many = compiled.fits(problem) and compiled.worth(values.shape[:-1], S)
     engine = "numba" if many else "auto"  # many policies, perhaps of few MDPs
     lost = np.subtract(solve(transition, reward, discount, engine=engine, threads=threads).values, values, out=values)
     return np.asarray(lost @ weights if weights.ndim == 1 else (weights * lost).sum(axis=-1))
+
+
+def importance(start: ArrayLike | None, S: int) -> Floats:
+    """How much each state counts in a loss, ``(..., S)``: its chance to be the first, or all alike."""
+    weights = np.full(S, 1 / S) if start is None else within("start", start, 0, 1)
+    if weights.shape[-1:] != (S,) or not np.allclose(weights.sum(axis=-1), 1, atol=1e-9):
+        raise InputError(f"start needs {S} probabilities that sum to 1; got shape {weights.shape}.")
+    return weights
 
 
 def _evaluate(problem: Problem, trusted: bool, policy: ArrayLike, threads: int | None) -> Floats:

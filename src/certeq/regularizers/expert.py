@@ -7,7 +7,7 @@ from typing import Any
 from certeq.base.arrays import ArrayLike
 from certeq.data.counts import Counts
 from certeq.model import targets
-from certeq.regularizers.shrinkage import Shrinkage, fixed, prior_weight
+from certeq.regularizers.shrinkage import Shrinkage, fixed, prior
 
 
 def expert_prior(
@@ -21,5 +21,5 @@ def expert_prior(
 ) -> Shrinkage:
     """Eq. 1 with the user's rows as the mean of the prior, and the same magnitude for every pair."""
     rows = targets.expert(target, counts)
-    weight, M = prior_weight("expert_prior", counts, strength, magnitude, planning_discount, discount)
-    return Shrinkage(weight, rows, learned=True, beliefs=(fixed(counts, rows, M),))
+    rule = prior("expert_prior", counts, strength, magnitude, planning_discount, discount)
+    return Shrinkage(rule, rows, learned=True, beliefs=(fixed(rule, rows),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,19 +29,52 @@ class Belief:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """Weights that follow from one number of each data set, and are written out only where somebody looks at them.
+
+    A strength ε is the weight of every pair or, of a prior, the weight of a pair with the data set's mean visits c̄:
+    M = ε/(1 - ε)·c̄. A magnitude M is that of a prior: Eq. 1, M/(c + M).
+    """
+
+    counts: Counts
+    kind: int  # weights.CONSTANT, weights.RELATIVE or weights.MAGNITUDE
+    amount: Floats  # (...): a strength, or a magnitude
+
+    def __post_init__(self) -> None:
+        together(**{"magnitude" if self.kind == weights.MAGNITUDE else "strength": self.amount.shape},
+                 counts=self.counts.batch)  # fmt: skip
+
+    def magnitude(self) -> Floats:
+        """The magnitude of the prior, ``(...)``."""
+        return self.amount if self.kind == weights.MAGNITUDE else weights.magnitude(self.counts.mean_visits, self.amount)
+
+    def weight(self) -> Floats:
+        """The weights, ``(..., S, A)``."""
+        if self.kind != weights.CONSTANT:
+            return weights.dirichlet(self.counts.visits, self.magnitude()[..., None, None])
+        batch = np.broadcast_shapes(self.amount.shape, self.counts.batch)
+        return np.broadcast_to(self.amount[..., None, None], (*batch, self.counts.n_states, self.counts.n_actions))
+
+
+@dataclass(frozen=True)
 class Shrinkage:
     """``T_plan = (1 - weight) * T_data + weight * target``."""
 
-    weight: Floats  # (..., S, A), in [0, 1]
+    pull: Floats | Rule  # weights (..., S, A), in [0, 1], or what they follow from
     target: Kernel
     learned: bool  # whether the weight answers to the visits of the pair; a constant does not
     averages_actions: bool = False  # whether rewards by pair are averaged over the actions with the same weight
     details: Any = None  # why the weights are what they are, where a regularizer can tell
     beliefs: tuple[Belief, ...] = ()  # laws that the weights are an average over; none where they come from no prior
 
+    @cached_property
+    def weight(self) -> Floats:
+        """The weight of each pair, ``(..., S, A)``, in [0, 1]."""
+        return self.pull.weight() if isinstance(self.pull, Rule) else self.pull
+
     def at(self, pairs: Booleans, weight: float) -> Shrinkage:
         """Set the weight of some pairs."""
-        return replace(self, weight=np.where(pairs, weight, self.weight))
+        return replace(self, pull=np.where(pairs, weight, self.weight))
 
     def mix(self, data: Kernel) -> Mixture:
         """The one line, as an operator."""
@@ -63,15 +96,14 @@ def by_evidence(counts: Counts, target: Kernel, chance: ArrayLike = 1.0, **law: 
     return Belief(target, partial(draw_magnitudes, counts, target=target, **law), np.asarray(chance))
 
 
-def fixed(counts: Counts, target: Kernel, magnitude: Floats) -> Belief:
-    """The belief in magnitudes that somebody has said, ``(...)``."""
-    shape = (*counts.batch, counts.n_states, counts.n_actions)
-    M = np.broadcast_to(np.clip(magnitude, LEAST, MOST)[..., None, None], (*magnitude.shape, *shape[-2:]))
-    return Belief(target, partial(_same, M), np.ones(()))
+def fixed(rule: Rule, target: Kernel) -> Belief:
+    """The belief in magnitudes that somebody has said."""
+    return Belief(target, partial(_same, rule), np.ones(()))
 
 
-def _same(magnitude: Floats, draws: int, *, rng: Rng = None) -> Floats:
-    return np.broadcast_to(magnitude, (draws, *magnitude.shape))
+def _same(rule: Rule, draws: int, *, rng: Rng = None) -> Floats:
+    said = np.clip(rule.magnitude(), LEAST, MOST)[..., None, None]
+    return np.broadcast_to(said, (draws, *said.shape[:-2], rule.counts.n_states, rule.counts.n_actions))
 
 
 def strength_of(
@@ -87,37 +119,27 @@ def strength_of(
     return weights.from_discounts(discount, planning_discount if planning_discount is not None else 0.0)
 
 
-def constant(counts: Counts, strength: Floats) -> Floats:
-    """The same weight for every pair, ``(..., S, A)``; ``strength`` broadcasts against the data sets."""
-    batch = together(strength=strength.shape, counts=counts.batch)
-    pairs = (counts.n_states, counts.n_actions)
-    return np.broadcast_to(strength[..., None, None], (*batch, *pairs))
+def constant(counts: Counts, strength: Floats) -> Rule:
+    """The same weight for every pair; ``strength`` broadcasts against the data sets."""
+    return Rule(counts, weights.CONSTANT, strength)
 
 
-def prior_weight(
+def prior(
     name: str,
     counts: Counts,
     strength: ArrayLike | None,
     magnitude: ArrayLike | None,
     planning_discount: ArrayLike | None,
     discount: ArrayLike | None,
-) -> tuple[Floats, Floats]:
-    """Dirichlet weight (Eq. 1) with one magnitude for all pairs of a data set, and that magnitude, ``(...)``.
-
-    A strength ε means M = ε/(1 - ε)·c̄ with c̄ the data set's mean visits per pair: a pair with c̄ visits gets weight ε.
-    """
+) -> Rule:
+    """Dirichlet weights with one magnitude for all pairs of a data set, said directly or through a strength."""
     if magnitude is None and strength is None and planning_discount is None:
         raise InputError(
             f"{name} needs either strength= (between 0 and 1), magnitude= (pseudo-observations of each pair) or "
             "planning_discount= (at most the discount)."
         )
     if magnitude is None:
-        epsilon = strength_of(name, strength, planning_discount, discount)
-        together(strength=epsilon.shape, counts=counts.batch)
-        M = weights.magnitude(counts.mean_visits, epsilon)
-    elif strength is not None or planning_discount is not None:
+        return Rule(counts, weights.RELATIVE, strength_of(name, strength, planning_discount, discount))
+    if strength is not None or planning_discount is not None:
         raise InputError(f"{name} takes one of strength=, magnitude= and planning_discount=, not several.")
-    else:
-        M = weights.read_magnitude(magnitude)
-    together(magnitude=M.shape, counts=counts.batch)
-    return weights.dirichlet(counts.visits, M[..., None, None]), M
+    return Rule(counts, weights.MAGNITUDE, weights.read_magnitude(magnitude))

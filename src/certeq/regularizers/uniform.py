@@ -5,7 +5,7 @@ from __future__ import annotations
 from certeq.base.arrays import ArrayLike
 from certeq.data.counts import Counts
 from certeq.model import targets
-from certeq.regularizers.shrinkage import Shrinkage, constant, fixed, prior_weight, strength_of
+from certeq.regularizers.shrinkage import Shrinkage, constant, fixed, prior, strength_of
 
 
 def uniform_prior(
@@ -17,9 +17,9 @@ def uniform_prior(
     discount: ArrayLike | None = None,
 ) -> Shrinkage:
     """Eq. 1: a uniform Dirichlet prior with the same magnitude for every pair: weight M/(c + M)."""
-    weight, M = prior_weight("uniform_prior", counts, strength, magnitude, planning_discount, discount)
+    rule = prior("uniform_prior", counts, strength, magnitude, planning_discount, discount)
     target = targets.uniform(counts)
-    return Shrinkage(weight, target, learned=True, beliefs=(fixed(counts, target, M),))
+    return Shrinkage(rule, target, learned=True, beliefs=(fixed(rule, target),))
 
 
 def uniform_blend(

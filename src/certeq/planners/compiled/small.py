@@ -27,6 +27,7 @@ from certeq.base.lanes import (
     plus,
     prefetch,
     room,
+    scatter,
     smaller,
     store,
     where_equal,
@@ -140,14 +141,16 @@ def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
 
 
 @_compile
-def _backup(w: Any, at: Places, V: int) -> None:
-    """Back the values that stand at V up into Q and its best B."""
+def _backup(w: Any, at: Places, V: int) -> Any:
+    """Back the values that stand at V up into Q and its best B. Returns what is rounding among Q, and what is a tie."""
     S, A, GS, GA = at.S, at.A, at.GS, at.GA
     discount, other = load(w, at.discount), fill(0.0)
+    never, top = fill(-np.inf), fill(np.inf)
+    low, high = top, never
     _expect(w, at.T, V, at.Q, S * A, S)
     _expect(w, at.G, V, at.F, GS * GA, S)
     for s in range(S):
-        best = fill(-np.inf)
+        best = never
         for a in range(A):
             pair = s * A + a
             if GS > 0:
@@ -157,38 +160,42 @@ def _backup(w: Any, at: Places, V: int) -> None:
             q = plus(load(w, at.R + pair), discount, future)
             store(w, at.Q + pair, q)
             best = larger(q, best)
+            low = smaller(where_greater(q, never, q, top), low)  # what is not allowed has no say
         store(w, at.B + s, best)
+        high = larger(best, high)
+    rounding = fill(ROUNDING) * larger(high, fill(0.0) - low)  # the larger of |low| and |high|
+    return rounding, plus(rounding, fill(TIE), high - low)
 
 
 @_compile
-def _choose(w: Any, at: Places) -> Any:
-    """Improve the policy P by Q, and note the lowest tied actions, L. Returns the lanes in which P changed (1 or 0).
+def _improve(w: Any, at: Places, rounding: Any) -> Any:
+    """Improve the policy P by Q, and return the lanes in which it changed (1 or 0).
 
     P leaves an action only for one that is better by more than rounding, so that the iteration must end.
     """
     S, A = at.S, at.A
-    zero, one, never = fill(0.0), fill(1.0), fill(-np.inf)
-    low, high = fill(np.inf), never
-    for pair in range(S * A):
-        q = load(w, at.Q + pair)
-        high = larger(q, high)
-        low = smaller(where_greater(q, never, q, fill(np.inf)), low)  # what is not allowed has no say
-    rounding = fill(ROUNDING) * larger(high, zero - low)  # the larger of |low| and |high|
-    tie = plus(rounding, fill(TIE), high - low)
-    changed = zero
+    changed, one, never = fill(0.0), fill(1.0), fill(-np.inf)
     for s in range(S):
-        best, old = load(w, at.B + s), load(w, at.P + s)
-        new, lowest, held = old, old, never
+        old, least = load(w, at.P + s), load(w, at.B + s) - rounding
+        new, held = old, never
         for a in range(A - 1, -1, -1):
             q, number = load(w, at.Q + s * A + a), fill(float(a))
-            new = where_greater(best - rounding, q, new, number)
-            lowest = where_greater(best - tie, q, lowest, number)
+            new = where_greater(least, q, new, number)
             held = where_equal(old, number, q, held)
-        new = where_greater(best - rounding, held, new, old)
+        new = where_greater(least, held, new, old)
         changed = where_equal(new, old, changed, one)
         store(w, at.P + s, new)
-        store(w, at.L + s, lowest)
     return changed
+
+
+@_compile
+def _note_lowest(w: Any, at: Places, tie: Any) -> None:
+    """Note in L the lowest of the tied actions of each state."""
+    for s in range(at.S):
+        lowest, least = fill(0.0), load(w, at.B + s) - tie
+        for a in range(at.A - 1, -1, -1):
+            lowest = where_greater(least, load(w, at.Q + s * at.A + a), lowest, fill(float(a)))
+        store(w, at.L + s, lowest)
 
 
 @_compile
@@ -274,9 +281,34 @@ def _start(w: Any, at: Places) -> None:
             best = larger(load(w, at.R + s * at.A + a), best)
         store(w, at.B + s, best)
         store(w, at.P + s, fill(0.0))
-    for _ in range(START_SWEEPS):
+    for _ in range(START_SWEEPS - 1):
         _backup(w, at, at.B)
-    _choose(w, at)
+    rounding, _ = _backup(w, at, at.B)
+    _improve(w, at, rounding)
+
+
+@_compile
+def _go_on(w: Any, at: Places) -> None:
+    """First policy of a further step: one sweep from the values of the step before saves many an evaluation."""
+    rounding, _ = _backup(w, at, at.V)
+    _improve(w, at, rounding)
+
+
+@_compile
+def _iterate(w: Any, at: Places, limit: int) -> Any:
+    """Policy iteration from the policy P. Returns how many rounds each lane took, more than the limit if it was not
+    enough, and what is a tie among the last action values Q.
+    """
+    rounds, one, tie = fill(1.0), fill(1.0), fill(0.0)
+    for iteration in range(limit):
+        _write_system(w, at)
+        _solve_system(w, at)
+        rounding, tie = _backup(w, at, at.V)
+        changed = _improve(w, at, rounding)
+        rounds = where_equal(changed, one, fill(iteration + 2.0), rounds)
+        if largest(changed) == 0.0:
+            break
+    return rounds, tie
 
 
 @_compile
@@ -308,7 +340,9 @@ def plan_small(
     all_allowed = allowed.all()
     at = _places(S, A, GS, GA)
     w, answer = room(at.end), room(2)
-    held = np.full((5, WIDTH), -1)
+    held, lines = np.full((5, WIDTH), -1), np.empty(WIDTH, dtype=np.int64)
+    flat_policy, flat_values = policy.reshape(-1, S), values.reshape(-1, S)
+    flat_iterations, flat_residual = iterations.reshape(-1, 1), residual.reshape(-1, 1)
     for first in range(start, stop, WIDTH):
         if _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, at.T) and not _rows_are_good(w, at):
             return first
@@ -329,26 +363,18 @@ def plan_small(
                 _ask_ahead(first, stop, 0, flat_rows, rows_of)
                 _start(w, at)
                 _ask_ahead(first, stop, 1, flat_rows, rows_of)
-            else:  # one sweep from the values of the step before saves many an evaluation
-                _backup(w, at, at.V)
-                _choose(w, at)
-            rounds = fill(1.0)
-            for iteration in range(max_iterations):
-                _write_system(w, at)
-                _solve_system(w, at)
-                _backup(w, at, at.V)
-                changed = _choose(w, at)
-                rounds = where_equal(changed, fill(1.0), fill(iteration + 2.0), rounds)
-                if largest(changed) == 0.0:
-                    break
+            else:
+                _go_on(w, at)
+            rounds, tie = _iterate(w, at, max_iterations)
+            _note_lowest(w, at, tie)
             store(answer, 0, rounds)
             store(answer, 1, _residual(w, at))
-            for lane in range(min(WIDTH, stop - first)):
-                for s in range(S):
-                    policy[first + lane, step, s] = np.int32(w[(at.L + s) * WIDTH + lane])
-                    values[first + lane, step, s] = w[(at.V + s) * WIDTH + lane]
-                iterations[first + lane, step] = np.int64(answer[lane])
-                residual[first + lane, step] = answer[WIDTH + lane]
+            for lane in range(WIDTH):
+                lines[lane] = min(first + lane, stop - 1) * steps + step
+            scatter(w, at.L, lines, flat_policy)
+            scatter(w, at.V, lines, flat_values)
+            scatter(answer, 0, lines, flat_iterations)
+            scatter(answer, 1, lines, flat_residual)
     return -1
 
 
