@@ -346,6 +346,12 @@ def check_rows(array: Floats) -> None:
     raise _bad_row((s, a), f"sums to {mass[place]:.9g}", tuple(batch))
 
 
+def check_plain(array: Floats) -> None:
+    """Check rows of plain numbers: `check_rows`, and that it is clear what they mean."""
+    check_rows(array)
+    check_meant(array.sum(axis=-1))
+
+
 def _bad_row(pair: tuple[int, int], what: str, batch: tuple[int, ...]) -> InputError:
     where = f" of batch element {list(batch)}" if batch else ""
     return InputError(

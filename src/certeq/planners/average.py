@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, within
 from certeq.base.errors import InputError
-from certeq.model.kernel import MASS_TOLERANCE, Kernel, Rows, check_rows
+from certeq.model.kernel import MASS_TOLERANCE, Kernel, Rows, check_plain
 from certeq.planners.backup import backup, greedy, improve
 from certeq.planners.plan import Plan
 from certeq.planners.problem import Problem, read_problem
@@ -83,7 +83,7 @@ def solve_average(
             "Use fewer states (coarser bins), or a discount close to 1."
         )
     if not trusted:
-        check_rows(problem.model.dense())
+        check_plain(problem.model.dense())
     rows = np.broadcast_to(_going_on(problem.model, start), (*problem.batch, S, A, S))
     gains = np.broadcast_to(problem.reward, (*problem.batch, S, A))
     masks = np.broadcast_to(problem.allowed, (*problem.batch, S, A))

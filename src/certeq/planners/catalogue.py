@@ -13,7 +13,7 @@ from typing import NamedTuple
 from certeq.base.display import several
 from certeq.base.errors import InputError
 from certeq.planners import compiled, sparse
-from certeq.planners.episodic import check_ends, check_problem
+from certeq.planners.episodic import check_clear, check_ends, check_problem
 from certeq.planners.gpu import solving as on_gpu
 from certeq.planners.policy_iteration import policy_iteration
 from certeq.planners.problem import How, Problem, Solution
@@ -55,7 +55,7 @@ PLANNERS = (  # `auto` takes the first that is able and pays
     Planner("policy_iteration", "numba", "dense models", _dense, compiled.pays, compiled.plan_one_by_one, limit=1_000),
     Planner(
         "policy_iteration", "cuda", "dense models of up to 32 states whose rows fit into the memory of a block",
-        on_gpu.able, _always, on_gpu.plan, limit=1_000, check=lambda problem, trusted: None, device="gpu",
+        on_gpu.able, _always, on_gpu.plan, limit=1_000, check=check_clear, device="gpu",
     ),
     Planner(
         "inexact_policy_iteration", "numba",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from certeq.base.errors import InputError
-from certeq.model.kernel import MASS_TOLERANCE, check_rows
+from certeq.model.kernel import MASS_TOLERANCE, check_meant, check_plain
 from certeq.planners.certify import check_telling
 from certeq.planners.problem import Problem
 
@@ -15,8 +15,14 @@ from certeq.planners.problem import Problem
 def check_problem(problem: Problem, trusted: bool) -> None:
     """Raise if rows that are not ``trusted`` are no distributions, or if some policy could go on forever."""
     if not trusted:
-        check_rows(problem.model.dense())
+        check_plain(problem.model.dense())
     check_ends(problem)
+
+
+def check_clear(problem: Problem, trusted: bool) -> None:
+    """Raise if rows that are not ``trusted`` lack so little that it may be rounding."""
+    if not trusted:
+        check_meant(problem.model.mass())
 
 
 def check_ends(

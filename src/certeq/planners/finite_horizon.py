@@ -9,7 +9,7 @@ import numpy as np
 
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, whole
 from certeq.base.limits import check_pairs
-from certeq.model.kernel import Kernel, check_rows
+from certeq.model.kernel import Kernel, check_plain
 from certeq.planners.backup import backup, best_supported, greedy, tied
 from certeq.planners.problem import check_range, read_problem
 
@@ -66,7 +66,7 @@ def solve_finite(
     """
     problem, trusted = read_problem(transition, reward, discount, allowed)
     if not trusted:
-        check_rows(problem.model.dense())
+        check_plain(problem.model.dense())
     check_pairs(problem.n_states, problem.n_actions, whole("horizon", horizon, 1))
     check_range(problem.reward, np.minimum(problem.discount, 1 - 1 / (1 + horizon)))
     values = np.zeros((*problem.batch, problem.n_states))

@@ -8,11 +8,10 @@ import numpy as np
 
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, together, within
 from certeq.base.errors import InputError
-from certeq.model.kernel import Kernel, Rows, check_meant, is_sparse, kernel
+from certeq.model.kernel import Kernel, Rows, is_sparse, kernel
 from certeq.planners.progress import Watch
 
 LARGEST = 1e305  # of values, with room for sums of them
-LOOKED_AT = 1 << 22  # numbers of a batch, about: rows that have lost precision have lost it everywhere
 SMALLER = "Divide all rewards by a constant; that changes no advice."
 
 
@@ -53,6 +52,7 @@ class How(NamedTuple):
     limit: int  # iterations at most
     watch: Watch
     threads: int | None  # all processors by default
+    plain: bool = False  # whether rows are plain numbers that nobody has checked, for a planner that does it itself
 
 
 class Solution(NamedTuple):
@@ -80,12 +80,6 @@ def read_problem(
         except (TypeError, ValueError):
             raise InputError(f"Transitions must be an array of numbers; got one of {transition.dtype}.") from None
         Rows(np.empty((0, *array.shape[-3:])) if array.ndim >= 3 else array)  # the shape alone
-        some = (
-            array[:: 1 + array.size // LOOKED_AT] if array.ndim > 3 else array
-        )  # precision that is lost is lost in all
-        with np.errstate(over="ignore", invalid="ignore"):  # of entries that will be refused
-            mass = some @ np.ones(array.shape[-1])
-        check_meant(mass)
         model = Rows.trusted(array)
     S = model.shape[-1]
     rewards = floats("reward", reward)

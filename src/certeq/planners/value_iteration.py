@@ -34,7 +34,7 @@ def modified_policy_iteration(problem: Problem, how: How) -> Solution:
 
 def _sweep(problem: Problem, how: How, partial: int) -> Solution:
     model, reward, discount, allowed = problem
-    tolerance, limit, watch, _ = how
+    tolerance, limit, watch, _ = how[:4]
     batch, S = problem.batch, problem.n_states
     mass = np.where(allowed, model.mass(), 1.0)
     never_ends = (mass >= 1 - MASS_TOLERANCE).all(axis=(-2, -1)) & (discount < 1)  # (...)

@@ -109,7 +109,7 @@ def _evaluate(problem: Problem, trusted: bool, policy: ArrayLike, threads: int |
         fast = compiled.worth(np.broadcast_shapes(problem.batch, actions.shape[:-1]), S)
         seen = fast and compiled.fits(problem)  # the small kernel checks rows as it reads them
         check_problem(problem, trusted or seen)
-        return compiled.evaluate(problem, actions, threads) if fast else _plain(problem, actions)
+        return compiled.evaluate(problem, actions, threads, not trusted) if fast else _plain(problem, actions)
     probabilities = _probabilities(array, S, A)
     check_problem(problem, trusted)
     return _plain(_follow(problem, probabilities), np.zeros(S, dtype=np.int64))

@@ -111,7 +111,7 @@ def evaluated(rows, reward, discount, policy, *, threads=1):
     work = operands(rows, *blank, reward, discount, np.ones((1, 1), dtype=bool))
     values = np.full((K, L, S), np.nan)
     arrays = (work.rows, work.rows_of, work.reward, work.reward_of, work.discount, work.discount_of)
-    return values, run(evaluate_small, K, *arrays, policy, values, grain=8, threads=threads)
+    return values, run(evaluate_small, K, *arrays, policy, 0.0, values, grain=8, threads=threads)
 
 
 def random_evaluation(K, L, S=5, A=3):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
-from certeq.model.kernel import Mixture, check_rows
+from certeq.model.kernel import UNCLEAR, Mixture, check_plain, check_rows
 from certeq.model.mdp import MDP
 from certeq.model.weights import CONSTANT, GIVEN, RELATIVE
 from certeq.planners.backup import value_policy
@@ -48,17 +48,18 @@ def plan_side_by_side(problem: Problem, how: How) -> Solution:
     """Plan for small MDPs, exactly. Rows are checked while they are read."""
     from certeq.planners.compiled.small import plan_small
 
-    return _plan(plan_small, problem, how, grain=64)
+    return _plan(plan_small, problem, how, UNCLEAR if how.plain else 0.0, grain=64)
 
 
 def plan_one_by_one(problem: Problem, how: How) -> Solution:
     """Plan for MDPs of any size, certified to the tolerance."""
     from certeq.planners.compiled.medium import plan_medium
 
-    return _plan(plan_medium, problem, how, grain=1)
+    return _plan(plan_medium, problem, how, how.tolerance, grain=1)
 
 
-def _plan(kernel: Any, problem: Problem, how: How, grain: int) -> Solution:
+def _plan(kernel: Any, problem: Problem, how: How, number: float, grain: int) -> Solution:
+    """Call a planning kernel; ``number`` is the one that tells it how careful to be."""
     from certeq.base import threads as pool
     from certeq.planners.compiled.operands import operands
 
@@ -69,11 +70,12 @@ def _plan(kernel: Any, problem: Problem, how: How, grain: int) -> Solution:
     values, residual = np.empty((K, L, S)), np.empty((K, L))
     iterations = np.empty((K, L), dtype=np.int64)
     faults = pool.run(
-        kernel, K, *work.arrays, how.tolerance, how.limit, policy, values, iterations, residual,
+        kernel, K, *work.arrays, number, how.limit, policy, values, iterations, residual,
         grain=grain, threads=how.threads,
     )  # fmt: skip
     if any(fault >= 0 for fault in faults):
-        check_rows(rows)  # this raises, unless the row is only a rounding error away from being right
+        check = check_plain if how.plain else check_rows
+        check(rows)  # this raises, unless the row is only a rounding error away from being right
         return policy_iteration(problem, how)
     batch = work.batch
     return Solution(
@@ -85,8 +87,11 @@ def _plan(kernel: Any, problem: Problem, how: How, grain: int) -> Solution:
     )
 
 
-def evaluate(problem: Problem, policy: Integers, threads: int | None) -> Floats:
-    """Value of deterministic policies ``(..., S)`` in dense MDPs, ``(..., S)``."""
+def evaluate(problem: Problem, policy: Integers, threads: int | None, plain: bool = False) -> Floats:
+    """Value of deterministic policies ``(..., S)`` in dense MDPs, ``(..., S)``.
+
+    Rows of small ones are checked while they are read, as ``plain`` numbers or as rows that mean what they say.
+    """
     from certeq.base import threads as pool
     from certeq.planners.compiled.operands import operands
     from certeq.planners.compiled.small import evaluate_small
@@ -102,9 +107,9 @@ def evaluate(problem: Problem, policy: Integers, threads: int | None) -> Floats:
         _evaluate_medium(work, chosen, values, threads)
         return values.reshape(*batch, S)
     arrays = (work.rows, work.rows_of, work.reward, work.reward_of, work.discount, work.discount_of)
-    faults = pool.run(evaluate_small, work.chains, *arrays, chosen, values, grain=64, threads=threads)
+    faults = pool.run(evaluate_small, work.chains, *arrays, chosen, UNCLEAR if plain else 0.0, values, grain=64, threads=threads)
     if any(fault >= 0 for fault in faults):
-        check_rows(rows)
+        (check_plain if plain else check_rows)(rows)
         return value_policy(problem.model, problem.reward, problem.discount, policy)
     return values.reshape(*batch, S)
 

@@ -100,10 +100,14 @@ def _ask_ahead(first: int, stop: int, half: int, source: Any, of: Any) -> None:
 
 
 @_compile
-def _rows_are_good(w: Any, at: Places) -> bool:
-    """Check, while the rows are in cache, that all are probabilities that sum to at most one. NaN fails."""
+def _rows_are_good(w: Any, at: Places, unclear: float) -> bool:
+    """Check, while the rows are in cache, that all are probabilities that sum to at most one. NaN fails.
+
+    Neither may they lack so little, less than ``unclear``, that it could be rounding to single precision.
+    """
     zero, one = fill(0.0), fill(1.0)
     limit = fill(1.0 + 1.001 * MASS_TOLERANCE)  # a little more than `check_rows`, which has to find what is wrong
+    clear, whole = fill(1.0 - unclear), fill(1.0 - MASS_TOLERANCE)
     bad = zero
     for row in range(at.S * at.A):
         mass, least = zero, zero
@@ -113,6 +117,7 @@ def _rows_are_good(w: Any, at: Places) -> bool:
             least = smaller(p, least)
         bad = where_greater(zero, least, one, bad)
         bad = where_greater(limit, mass, bad, one)
+        bad = where_greater(mass, clear, where_greater(whole, mass, one, bad), bad)
     return largest(bad) == 0.0
 
 
@@ -324,12 +329,13 @@ def _residual(w: Any, at: Places) -> Any:
 @_compile
 def plan_small(
     start: int, stop: int, rows: Any, rows_of: Any, weight: Any, weight_of: Any, target: Any, target_of: Any,
-    reward: Any, reward_of: Any, discount: Any, discount_of: Any, allowed: Any, allowed_of: Any, tolerance: float,
+    reward: Any, reward_of: Any, discount: Any, discount_of: Any, allowed: Any, allowed_of: Any, unclear: float,
     max_iterations: int, policy: Any, values: Any, iterations: Any, residual: Any,
 ) -> int:  # fmt: skip
     """Plan for the chains in [start, stop). Returns the first block with a bad transition row, or -1.
 
-    ``tolerance`` has no part here: the elimination is exact. It is there so that all planning kernels are called alike.
+    Rows that lack less than ``unclear``, and more than rounding, are bad ones. There is no tolerance, as elimination is
+    exact.
     """
     S, A, steps = rows.shape[1], rows.shape[2], weight_of.shape[1]
     GS, GA = (target.shape[1], target.shape[2]) if target.any() else (0, 0)
@@ -344,7 +350,7 @@ def plan_small(
     flat_policy, flat_values = policy.reshape(-1, S), values.reshape(-1, S)
     flat_iterations, flat_residual = iterations.reshape(-1, 1), residual.reshape(-1, 1)
     for first in range(start, stop, WIDTH):
-        if _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, at.T) and not _rows_are_good(w, at):
+        if _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, at.T) and not _rows_are_good(w, at, unclear):
             return first
         if GS > 0:
             _fetch(first, stop, 0, flat_target, target_of, held[1], w, at.G)
@@ -381,7 +387,7 @@ def plan_small(
 @_compile
 def evaluate_small(
     start: int, stop: int, rows: Any, rows_of: Any, reward: Any, reward_of: Any, discount: Any, discount_of: Any,
-    policy: Any, values: Any,
+    policy: Any, unclear: float, values: Any,
 ) -> int:  # fmt: skip
     """Value of ``policy`` (K, L, S) for the chains in [start, stop); one that stays along a chain is solved once."""
     S, A, steps = rows.shape[1], rows.shape[2], reward_of.shape[1]
@@ -393,7 +399,7 @@ def evaluate_small(
     held = np.full((3, WIDTH), -1)
     for first in range(start, stop, WIDTH):
         moved = _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, at.T)
-        if moved and not _rows_are_good(w, at):
+        if moved and not _rows_are_good(w, at, unclear):
             return first
         _ask_ahead(first, stop, 0, flat_rows, rows_of)
         for step in range(steps):

@@ -49,7 +49,7 @@ class Certified(NamedTuple):
 @np.errstate(over="ignore", invalid="ignore")  # what is beyond all numbers is refused in the end
 def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None = None) -> Solution:
     """Plan, or evaluate the policy with the probabilities ``follow``, ``(S, A)``, to a certified tolerance."""
-    tolerance, limit, watch, threads = how
+    tolerance, limit, watch, threads = how[:4]
     values, earned = np.zeros(problem.n_states), max(float(problem.reward.max()), -float(problem.reward.min()))
     least, last, strikes, forcing, keep, near, moved = np.inf, np.inf, 0, FORCING, 0.0, 0.0, problem.n_states
     converged = False
