@@ -162,6 +162,18 @@ def largest(typing: Any, lanes: Any) -> Any:
 
 
 @intrinsic
+def anywhere(typing: Any, lanes: Any) -> Any:
+    """``anywhere(lanes)``: whether any of the eight is not zero."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        there = builder.fcmp_unordered("!=", arguments[0], ir.Constant(_VECTOR, [0.0] * WIDTH))
+        bits = builder.bitcast(there, ir.IntType(WIDTH))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+
+    return types.boolean(LANES), code
+
+
+@intrinsic
 def total(typing: Any, lanes: Any) -> Any:
     """``total(lanes)``: the sum of the eight, neighbors first, a float."""
 

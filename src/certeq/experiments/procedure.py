@@ -15,7 +15,7 @@ public ``evaluate`` solves large models by LAPACK, whose last digits depend on i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,8 +31,8 @@ from certeq.model.kernel import Mixture, Rows
 from certeq.model.mdp import MDP
 from certeq.model.moments import true_action_moments, true_moments
 from certeq.model.unvisited import fill
-from certeq.planners import compiled, solve
-from certeq.planners.problem import Problem
+from certeq.planners import solve
+from certeq.questions.sweep import even, sweep, values
 from certeq.regularizers import settings_of as regularizer_settings
 from certeq.worlds import environment, sampling, settings_of
 from certeq.worlds.tumor import tumor_bins, tumor_trials
@@ -41,7 +41,6 @@ STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # th
 ENGINE = "numba"  # always the same, so that results do not depend on the size of a chunk
 TOLERANCE = 1e-9  # of values, relative to the largest: small models are solved better than that, larger ones to it
 ORACLE, VALIDATED = "oracle", "cross_validation"  # methods that are no regularizers of the catalogue
-ROOM = 8_000_000  # numbers in the rows that are written out at once to value policies
 
 
 @dataclass(frozen=True)
@@ -134,21 +133,36 @@ def losses(
     """
     if counts.ended is not None:
         raise InputError("These experiments are for worlds where no episode ends; some of the given ones did.")
-    optimal = solve(truth.transition, truth.reward, truth.discount, engine=ENGINE).values.reshape(-1, truth.n_states)
-    rounding = TOLERANCE * np.abs(optimal).max(axis=-1, keepdims=True)
-    spread = Counts(counts.transitions[:, None], positions=counts.positions)
     columns: dict[str, list[Any]] = {"data_set": [], "method": [], "strength": [], "loss": []}
     for name, chosen in methods.items():
         grid = np.asarray(strengths, dtype=np.float64) if chosen.has_strength else np.array([np.nan])
-        lost = optimal[:, None] - values(truth, policies(truth, spread, chosen, grid, reward))  # (D, E, S)
-        loss = lost.mean(axis=-1) if start is None else (lost * start).sum(axis=-1)
-        loss = np.where(loss > rounding, loss, 0.0)
+        loss = swept(truth, counts, chosen, grid, start, reward)
         D, E = loss.shape
         columns["data_set"].append(np.repeat(np.arange(D), E))
         columns["method"].append(np.full(D * E, name))
         columns["strength"].append(np.tile(grid, D))
         columns["loss"].append(loss.ravel())
     return {key: np.concatenate(parts) for key, parts in columns.items()}
+
+
+def swept(
+    truth: MDP, counts: Counts, chosen: Method, grid: Floats, start: Floats | None = None, reward: Floats | None = None
+) -> Floats:
+    """Loss of a method, ``(data sets, strengths)``; what is no more than rounding is no loss."""
+    loss = np.empty((*counts.batch, len(grid)))
+    reward = truth.reward if reward is None else reward
+    if chosen.regularizer == ORACLE:
+        plans = solve(oracle(truth, counts.spread()), _along(reward), truth.discount, engine=ENGINE)
+        optimal = solve(truth.transition, truth.reward, truth.discount, engine=ENGINE).values
+        lost = optimal[..., None, :] - values(truth, even(plans.tied))
+        loss[:] = lost.mean(axis=-1) if start is None else (lost * start).sum(axis=-1)
+    else:
+        for where, regularizer, settings in parts(counts.spread(), chosen, grid):
+            asked: dict[str, Any] = {"regularizer": regularizer, "start": start, "engine": ENGINE, **settings}
+            found = sweep(counts, reward, truth.discount, truth=truth, **asked)
+            loss[:, where], optimal = found.loss, found.optimal
+    rounding = TOLERANCE * np.abs(optimal).max(axis=-1, keepdims=True)
+    return np.where(loss > rounding, loss, 0.0)
 
 
 def estimated_rewards(truth: MDP, counts: Counts, noise: float, rng: Rng) -> Floats:
@@ -169,26 +183,32 @@ def policies(truth: MDP, counts: Counts, chosen: Method, grid: Floats, reward: F
 
     The counts have an axis of length 1 for the strengths.
     """
-    reward = truth.reward if reward is None else reward
-    reward = reward if reward.ndim == 2 else reward[:, None]
+    reward = _along(truth.reward if reward is None else reward)
     if chosen.regularizer == ORACLE:
         return even(solve(oracle(truth, counts), reward, truth.discount, engine=ENGINE).tied)
-
-    def advised(regularizer: str, **settings: Any) -> Floats:
-        found = plan(counts, reward, truth.discount, regularizer=regularizer, engine=ENGINE, **settings)
-        return even(found.tied)
-
-    if chosen.regularizer == VALIDATED:
-        return advised("uniform_prior", strength=cross_validate(counts, STRENGTHS))
-    if not chosen.has_strength:
-        return advised(chosen.regularizer, **chosen.settings)
-    nothing, some = grid == 0, grid[grid > 0]
     advice = np.empty((*counts.batch[:1], len(grid), truth.n_states, truth.n_actions))
-    if nothing.any():
-        advice[:, nothing] = advised("none")
-    if some.size:
-        advice[:, ~nothing] = advised(chosen.regularizer, strength=some, **chosen.settings)
+    for where, regularizer, settings in parts(counts, chosen, grid):
+        found = plan(counts, reward, truth.discount, regularizer=regularizer, engine=ENGINE, **settings)
+        advice[:, where] = even(found.tied)
     return advice
+
+
+def _along(reward: Floats) -> Floats:
+    return reward if reward.ndim == 2 else reward[:, None]
+
+
+def parts(counts: Counts, chosen: Method, grid: Floats) -> Iterator[tuple[Booleans, str, dict[str, Any]]]:
+    """Which strengths of the grid are planned with which regularizer, and its settings."""
+    every, settings = np.ones(len(grid), dtype=bool), dict(chosen.settings)
+    if chosen.regularizer == VALIDATED:
+        yield every, "uniform_prior", {"strength": cross_validate(counts, STRENGTHS)}
+    elif not chosen.has_strength:
+        yield every, chosen.regularizer, settings
+    else:
+        if (grid == 0).any():
+            yield grid == 0, "none", {}
+        if (grid > 0).any():
+            yield grid > 0, chosen.regularizer, {"strength": grid[grid > 0], **settings}
 
 
 def cross_validate(counts: Counts, strengths: Sequence[float]) -> Floats:
@@ -210,11 +230,6 @@ def cross_validate(counts: Counts, strengths: Sequence[float]) -> Floats:
     return np.asarray(np.asarray(strengths)[np.argmin(off, axis=0)])
 
 
-def even(best: Booleans) -> Floats:
-    """The policy that takes each of the best actions ``(..., S, A)`` with the same chance."""
-    return np.asarray(best / best.sum(axis=-1, keepdims=True))
-
-
 def oracle(truth: MDP, counts: Counts) -> Mixture:
     """The model whose weights toward the uniform row have the least error given the true rows: what ε* aims at."""
     rows = truth.transition.dense()
@@ -222,29 +237,6 @@ def oracle(truth: MDP, counts: Counts) -> Mixture:
         rows = rows[:, None]
     weight = weights.least_mse(true_moments(counts.visits, rows, np.full(truth.n_states, 1 / truth.n_states)))
     return Mixture(fill(counts, "target").rows, weight, targets.uniform(counts))
-
-
-def values(truth: MDP, policy: Floats) -> Floats:
-    """Value of policies ``(data sets, strengths, S, A)`` in the truth, ``(data sets, strengths, S)``."""
-    D, E, S, A = policy.shape
-    rows, reward = truth.transition.dense().reshape(-1, 1, S, A, S), truth.reward.reshape(-1, 1, S, A)  # one or D
-    discount, mask = np.asarray(truth.discount, dtype=np.float64), np.ones((S, 1), dtype=bool)
-    worth, step = np.empty((D, E, S)), max(1, ROOM // (E * S * S))
-    for part in (slice(first, first + step) for first in range(0, D, step)):
-        some = policy[part]
-        there, gain = (each if len(each) == 1 else each[part] for each in (rows, reward))
-        followed, earned = _under(some[..., None, :], np.moveaxis(there, -2, -1)), _under(some, gain)
-        problem = Problem(Rows.trusted(followed[..., None, :]), earned[..., None], discount, mask)
-        worth[part] = compiled.evaluate(problem, np.zeros((*some.shape[:2], S), dtype=np.int64), None)
-    return worth
-
-
-def _under(policy: Floats, table: Floats) -> Floats:
-    """Mean of a table ``(..., A)`` over the actions that a policy takes, added up in one order whatever the size."""
-    total = policy[..., 0] * table[..., 0]
-    for a in range(1, policy.shape[-1]):
-        total = total + policy[..., a] * table[..., a]
-    return np.asarray(total)
 
 
 def alignment(truth: MDP, counts: Counts) -> dict[str, Floats]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, together, whole, within
+from certeq.base.arrays import ArrayLike, Booleans, Floats, floats, together, whole, within
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts, as_counts
 from certeq.model import weights
@@ -22,6 +22,7 @@ from certeq.model.unvisited import fill
 from certeq.planners import FinitePlan, Plan, compiled, solve, solve_finite
 from certeq.planners.average import solve_average
 from certeq.planners.certify import NEAR
+from certeq.planners.compiled import counted
 from certeq.planners.episodic import check_ends
 from certeq.planners.problem import How, Problem, check_range
 from certeq.planners.progress import Watch
@@ -205,27 +206,28 @@ def plan(
     work = unwritten(table, shrinkage, rewards, gamma, engine) if usual and isinstance(shrinkage.pull, Rule) else None
     if work is not None and tolerance > 0:
         limit = 1_000 if max_iterations is None else whole("max_iterations", max_iterations, 1)
-        solution = compiled.plan_counts(*work, How(tolerance, limit, Watch(), threads))
+        solution = counted.plan_counts(work, How(tolerance, limit, Watch(), threads))
         found = Plan.of(solution, "policy_iteration", partial(_pose, shrinkage, table, rewards, gamma))
     else:
         model = mixed(shrinkage, table, **how)
-        found = solve_model(
+        planned = solve_model(
             model, rewards, gamma, method=method, tolerance=tolerance, max_iterations=max_iterations, engine=engine,
             threads=threads,
         )  # fmt: skip
-        assert isinstance(found, Plan)
+        assert isinstance(planned, Plan)
+        found = planned
     return replace(found, tried=partial(_tried, table, min_visits))
 
 
 def unwritten(
     table: Counts, shrinkage: Shrinkage, reward: Floats, discount: Floats, engine: str
-) -> tuple[Integers, int, Floats, Floats, Floats, Floats] | None:
-    """What `compiled.plan_counts` and `compiled.sweep_counts` take, if they are able, and asked for or worth it.
+) -> counted.Work | None:
+    """What can be planned from counts in one kernel, if that is asked for or worth it.
 
     There a pair without visits has the regularizer's target or, where its weight is constant, the uniform row.
     """
     S, rule = table.n_states, shrinkage.pull
-    small = not table.sparse and S <= compiled.SMALL and table.n_actions <= compiled.BITS and table.ended is None
+    small = not table.sparse and S <= compiled.SMALL and table.n_actions <= counted.BITS and table.ended is None
     able = small and not is_sparse(shrinkage.target) and float(discount.max(initial=0)) < 1 - NEAR
     if not able or engine not in ("auto", "numba"):
         return None
@@ -238,7 +240,8 @@ def unwritten(
     )  # fmt: skip
     if 0 in batch or not (engine == "numba" or compiled.worth(batch, S)):
         return None
-    return table.transitions, kind, amount, shrinkage.target.dense(), shrinkage.mix_reward(reward), discount
+    gain = shrinkage.mix_reward(reward)
+    return counted.Work(table.transitions, kind, amount, shrinkage.target.dense(), gain, discount)
 
 
 def _pose(shrinkage: Shrinkage, table: Counts, reward: Floats, discount: Floats) -> Problem:

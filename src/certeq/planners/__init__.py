@@ -104,7 +104,9 @@ def solve(
     planner = choose(asked, problem)
     planner.check(problem, trusted)
     run = planner.run if prod(problem.batch) else _nothing
-    how = How(tolerance, limit or planner.limit, Watch(progress, returns=on_interrupt == "return"), threads, not trusted)
+    how = How(
+        tolerance, limit or planner.limit, Watch(progress, returns=on_interrupt == "return"), threads, not trusted
+    )
     return Plan.of(run(problem, how), planner.method, problem)
 
 

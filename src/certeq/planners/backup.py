@@ -155,8 +155,8 @@ def check_policy(policy: Any, S: int, A: int) -> Integers:
     array = np.asarray(policy)
     if array.dtype.kind not in "iu" or array.ndim < 1 or array.shape[-1] != S:
         raise InputError(f"A policy has one action number for each of {S} states; got {array.dtype} {array.shape}.")
-    bad = (array < -1) | (array >= A)
-    if bad.any():
+    if array.min(initial=0) < -1 or array.max(initial=0) >= A:
+        bad = (array < -1) | (array >= A)
         place = np.argwhere(bad)[0]
         value = array[tuple(place)]
         raise InputError(f"State {place[-1]}: the policy has action {value}; actions are 0 to {A - 1}, or -1 for none.")

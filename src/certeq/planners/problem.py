@@ -88,7 +88,8 @@ def read_problem(
     if not fits or model.shape[-2] not in (1, A):
         expected = f"(..., {S}, {model.shape[-2]})"
         raise InputError(f"Transitions of shape {model.shape} need rewards of shape {expected}; got {rewards.shape}.")
-    rewards = np.broadcast_to(rewards, (*rewards.shape[:-2], S, A))
+    if rewards.shape[-2:] != (S, A):
+        rewards = np.broadcast_to(rewards, (*rewards.shape[:-2], S, A))
     problem = Problem(model, rewards, within("discount", discount, 0, 1), read_allowed(allowed, S, A))
     check_range(rewards, problem.discount)
     together(

@@ -99,13 +99,13 @@ def importance(start: ArrayLike | None, S: int) -> Floats:
 def _evaluate(problem: Problem, trusted: bool, policy: ArrayLike, threads: int | None) -> Floats:
     S, A = problem.n_states, problem.n_actions
     array = np.asarray(policy)
-    certain = array.dtype.kind in "iu" and bool((check_policy(array, S, A) >= 0).all())
+    certain = array.dtype.kind in "iu" and bool(check_policy(array, S, A).min(initial=0) >= 0)
     if not problem.dense:
         check_single(problem)
         check_problem(problem, trusted)
         return _evaluate_sparse(problem, array, certain, threads)
     if certain:
-        actions = check_policy(array, S, A)
+        actions = array.astype(np.int64, copy=False)
         fast = compiled.worth(np.broadcast_shapes(problem.batch, actions.shape[:-1]), S)
         seen = fast and compiled.fits(problem)  # the small kernel checks rows as it reads them
         check_problem(problem, trusted or seen)

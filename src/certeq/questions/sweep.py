@@ -22,6 +22,7 @@ from certeq.model.kernel import Rows, is_sparse
 from certeq.model.mdp import MDP
 from certeq.planners import compiled, solve
 from certeq.planners.certify import NEAR
+from certeq.planners.compiled import counted
 from certeq.planners.problem import SMALLER, How, Problem
 from certeq.planners.progress import Watch
 from certeq.questions.exact import evaluate, importance
@@ -124,7 +125,7 @@ def _in_one(
     spread = table.spread()
     shrinkage = shrink(spread, regularizer, discount=discount, **settings)
     work = unwritten(spread, shrinkage, _along(reward), discount, engine)
-    found = None if work is None else compiled.sweep_counts(*work, How(0.0, LIMIT, Watch(), threads), truth, states)
+    found = None if work is None else counted.sweep_counts(work, How(0.0, LIMIT, Watch(), threads), truth, states)
     if found is None:
         return None
     if not np.isfinite(found.loss).all():
@@ -145,9 +146,7 @@ def _apart(discount: Floats, settings: Mapping[str, Any]) -> list[tuple[Floats, 
         raise InputError(f"One data set is swept along one axis; the settings have the axes {shape}.")
     count = shape[0] if shape else 1
     lines = {name: np.broadcast_to(each, count) for name, each in (("discount", discount), *swept.items())}
-    return [
-        (lines["discount"][i], {**settings, **{name: lines[name][i] for name in swept}}) for i in range(count)
-    ]
+    return [(lines["discount"][i], {**settings, **{name: lines[name][i] for name in swept}}) for i in range(count)]
 
 
 def even(best: Booleans) -> Floats:
@@ -156,9 +155,9 @@ def even(best: Booleans) -> Floats:
 
 
 def values(truth: MDP, policy: Floats, engine: str = "numba", threads: int | None = None) -> Floats:
-    """Value of policies ``(..., E, S, A)`` in the truth, ``(..., E, S)``; a truth of several MDPs has the axes ``(...)``.
+    """Value of policies ``(..., E, S, A)`` in the truth, ``(..., E, S)``.
 
-    Compiled, each is valued for itself, whatever else is in the batch.
+    A truth of several MDPs has the axes ``(...)``. Compiled, each policy is valued for itself, whatever else there is.
     """
     *sets, E, S, A = policy.shape
     fast = engine == "numba" or (engine == "auto" and compiled.worth((*sets, E), S))
@@ -166,8 +165,8 @@ def values(truth: MDP, policy: Floats, engine: str = "numba", threads: int | Non
         return evaluate(truth.transition, truth.reward, truth.discount, policy, threads=threads)
     rows, reward = truth.transition.dense(), _along(truth.reward)
     if not fast:
-        there = Rows.trusted(rows if rows.ndim == 3 else rows[..., None, :, :, :])
-        return evaluate(there, reward, truth.discount, policy, threads=threads)
+        world = Rows.trusted(rows if rows.ndim == 3 else rows[..., None, :, :, :])
+        return evaluate(world, reward, truth.discount, policy, threads=threads)
     if truth.batch:
         rows, reward = np.broadcast_to(rows, (*sets, S, A, S)), np.broadcast_to(truth.reward, (*sets, S, A))
     flat, rows, reward = policy.reshape(-1, E, S, A), rows.reshape(-1, 1, S, A, S), reward.reshape(-1, 1, S, A)

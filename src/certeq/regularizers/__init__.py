@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
+from functools import cache
 from typing import Any
 
 from certeq.base import defaults
@@ -56,7 +57,12 @@ def _parameters(regularizer: str) -> dict[str, Any]:
     """What a regularizer takes beside counts, and what that is by default."""
     if regularizer not in REGULARIZERS:
         raise unknown("regularizer", regularizer, REGULARIZERS)
-    _, *rest = inspect.signature(REGULARIZERS[regularizer]).parameters.values()
+    return _parameters_of(REGULARIZERS[regularizer])
+
+
+@cache
+def _parameters_of(function: Callable[..., Shrinkage]) -> dict[str, Any]:
+    _, *rest = inspect.signature(function).parameters.values()
     return {each.name: each.default for each in rest}
 
 

@@ -46,7 +46,9 @@ class Rule:
 
     def magnitude(self) -> Floats:
         """The magnitude of the prior, ``(...)``."""
-        return self.amount if self.kind == weights.MAGNITUDE else weights.magnitude(self.counts.mean_visits, self.amount)
+        return (
+            self.amount if self.kind == weights.MAGNITUDE else weights.magnitude(self.counts.mean_visits, self.amount)
+        )
 
     def weight(self) -> Floats:
         """The weights, ``(..., S, A)``."""

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certeq.base.arrays import Floats, Rng, generator
-from certeq.data.counts import Counts
-from certeq.experiments.procedure import ENGINE, STRENGTHS, draw_counts, draw_truth, method, policies, values
+from certeq.experiments.procedure import ENGINE, STRENGTHS, draw_counts, draw_truth
 from certeq.experiments.statistics import bands, difference
 from certeq.experiments.verdict import FAILS, HOLDS, Verdict, exactly
-from certeq.planners import solve
+from certeq.questions.sweep import sweep
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,15 +52,15 @@ def work(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
     random, D = generator(rng), cell["data_sets"]
     truth = draw_truth("random_chain", {}, D, random)
     counts = draw_counts(truth, {"kind": "equal", "each": cell["each"]}, D, random)
-    optimal = solve(truth.transition, truth.reward, truth.discount, engine=ENGINE).values[:, None]
-    spread, grid = Counts(counts.transitions[:, None], positions=counts.positions), np.asarray(cell["strengths"])
-    found = {name: policies(truth, spread, method(name), grid) for name in METHODS}  # (D, E, S, A) each
-    losses = {name: (optimal - values(truth, policy)).mean(axis=-1) for name, policy in found.items()}
+    grid, how = np.asarray(cell["strengths"]), dict[str, Any](truth=truth, engine=ENGINE)
+    found = {
+        name: sweep(counts, truth.reward, truth.discount, regularizer=name, strength=grid, **how) for name in METHODS
+    }
     return {
         "data_set": np.repeat(np.arange(D) + cell["first"], len(grid)),
         "strength": np.tile(grid, D),
-        **{name: loss.ravel() for name, loss in losses.items()},
-        "same_policy": (found["discount"] == found["uniform_prior"]).all(axis=(-2, -1)).ravel(),
+        **{name: each.loss.ravel() for name, each in found.items()},
+        "same_policy": (found["discount"].tied == found["uniform_prior"].tied).all(axis=(-2, -1)).ravel(),
     }
 
 

@@ -13,7 +13,7 @@ from certeq.base.arrays import Floats, Integers, Rng, generator
 from certeq.base.compiling import njit
 from certeq.data.counts import Counts
 from certeq.experiments.figures.tumor import FORMS, tumor_panel
-from certeq.experiments.procedure import ENGINE, STRENGTHS, draw_counts, draw_truth, even, oracle, values
+from certeq.experiments.procedure import ENGINE, STRENGTHS, draw_counts, draw_truth, oracle
 from certeq.experiments.statistics import Interval, quantile
 from certeq.experiments.verdict import FAILS, HOLDS, Verdict
 from certeq.learning.equivalence import estimate
@@ -21,6 +21,7 @@ from certeq.model.kernel import Kernel, Mixture, Rows
 from certeq.model.mdp import MDP
 from certeq.model.unvisited import fill
 from certeq.planners import solve
+from certeq.questions.sweep import even, values
 
 if TYPE_CHECKING:
     import polars as pl

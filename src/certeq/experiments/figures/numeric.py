@@ -14,13 +14,14 @@ from certeq.data.batch import Batch
 from certeq.data.counts import Counts, tally
 from certeq.data.sums import Sums, add_up
 from certeq.experiments.figures.study import losses_by_cell, ratios
-from certeq.experiments.procedure import STRENGTHS, even, method, policies
+from certeq.experiments.procedure import STRENGTHS, method, policies
 from certeq.experiments.statistics import bands
 from certeq.experiments.sweeps import judge_trend
 from certeq.experiments.verdict import Verdict, exactly
 from certeq.model.mdp import MDP
 from certeq.model.rewards import means
 from certeq.planners import solve
+from certeq.questions.sweep import even
 from certeq.worlds.numeric import SIMULATORS, numeric_log, numeric_table, numeric_value
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certeq.base.arrays import Floats, Rng, generator
-from certeq.experiments.procedure import ENGINE, draw_truth, even, values
+from certeq.experiments.procedure import ENGINE, draw_truth
 from certeq.experiments.statistics import bands, difference, interval
 from certeq.experiments.sweeps import panels_of
 from certeq.experiments.verdict import Verdict, below, strip
 from certeq.model.kernel import Rows
 from certeq.model.mdp import MDP
 from certeq.planners import solve
+from certeq.questions.sweep import even, values
 from certeq.worlds.model_free import QLearning, q_learning
 
 if TYPE_CHECKING:

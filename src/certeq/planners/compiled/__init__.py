@@ -1,21 +1,19 @@
 """Compiled policy iteration for batches of dense MDPs: when it pays, and how its kernels are called.
 
 - ``small``: eight MDPs side by side, up to 32 states. ``medium``: one by one, of any size.
-- ``sweep``: from counts to plans, and to what they lose in a truth, eight data sets side by side.
+- ``sweep``: eight data sets side by side, from counts to plans and what they lose in a truth; called by ``counted``.
 - ``operands``: how a batch is laid out for them.
 """
 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
 from certeq.model.kernel import UNCLEAR, Mixture, check_plain, check_rows
-from certeq.model.mdp import MDP
-from certeq.model.weights import CONSTANT, GIVEN, RELATIVE
 from certeq.planners.backup import value_policy
 from certeq.planners.policy_iteration import policy_iteration
 from certeq.planners.problem import How, Problem, Solution
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     from certeq.planners.compiled.operands import Operands
 
 SMALL = 32  # states; up to here eight MDPs fit side by side in the cache
-BITS = 52  # actions whose ties are exact as one float
-FAR = 1e200  # a magnitude beyond all counts: the weight is 1
 WORTH = 3e5  # MDPs times states squared, about 50 ms of NumPy: below it nobody should wait for a compiler
 
 
@@ -107,7 +103,9 @@ def evaluate(problem: Problem, policy: Integers, threads: int | None, plain: boo
         _evaluate_medium(work, chosen, values, threads)
         return values.reshape(*batch, S)
     arrays = (work.rows, work.rows_of, work.reward, work.reward_of, work.discount, work.discount_of)
-    faults = pool.run(evaluate_small, work.chains, *arrays, chosen, UNCLEAR if plain else 0.0, values, grain=64, threads=threads)
+    faults = pool.run(
+        evaluate_small, work.chains, *arrays, chosen, UNCLEAR if plain else 0.0, values, grain=64, threads=threads
+    )
     if any(fault >= 0 for fault in faults):
         (check_plain if plain else check_rows)(rows)
         return value_policy(problem.model, problem.reward, problem.discount, policy)
@@ -127,92 +125,6 @@ def _evaluate_medium(work: Operands, policy: Integers, values: Floats, threads: 
         work.discount_of.reshape(-1, 1), policy.reshape(-1, 1, S), 1e-12,
         values.reshape(-1, 1, S), np.empty((K * L, 1)), threads=threads,
     )  # fmt: skip
-
-
-class Swept(NamedTuple):
-    """What a sweep over data sets and strengths ``(..., E)`` found."""
-
-    policy: Integers  # (..., E, S): the lowest of the tied actions
-    tied: Integers  # (..., E, S): the tied actions, as the bits of a number
-    loss: Floats  # (..., E)
-    optimal: Floats  # (..., S): optimal values in the truth
-
-
-def plan_counts(
-    counts: Integers, kind: int, amount: Floats, target: Floats, reward: Floats, discount: Floats, how: How
-) -> Solution:
-    """Plan for small data sets ``(..., S, A, S)``, whose rows and weights exist in the kernel only.
-
-    ``kind`` tells what the weights are made of, and ``amount`` is that: ``(...)``, or the weights ``(..., S, A)``.
-    """
-    work = _work(counts, kind, amount, target, reward, discount)
-    K, L, S = work.chains, work.steps, counts.shape[-1]
-    found = np.empty((K, L, S), dtype=np.int64), np.empty((K, L, S)), np.empty((K, L), dtype=np.int64), np.empty((K, L))
-    policy, values, rounds, residual = found
-    nobody = np.zeros((0, *counts.shape[-3:])), np.zeros(0, np.int64), np.zeros((0, *counts.shape[-3:-1])), np.zeros(0, np.int64)
-    unasked = np.empty((0, 0, S), dtype=np.int64), np.empty((0, 0)), np.empty((0, S))
-    _run_sweep(work, kind, how, (*nobody, 0.0, np.zeros(S)), (*found, *unasked))
-    batch = work.batch
-    return Solution(
-        policy.reshape(*batch, S),
-        values.reshape(*batch, S),
-        np.minimum(rounds, how.limit).reshape(batch),
-        residual.reshape(batch),
-        rounds.reshape(batch) <= how.limit,
-    )
-
-
-def sweep_counts(
-    counts: Integers, kind: int, amount: Floats, target: Floats, reward: Floats, discount: Floats, how: How,
-    truth: MDP, importance: Floats,
-) -> Swept | None:  # fmt: skip
-    """Plan for small data sets ``(..., 1, S, A, S)`` at strengths ``(..., E)``, and value the plans in a truth.
-
-    A truth of several MDPs has the axes of the data sets. Returns None where a plan reached the limit of iterations.
-    """
-    rows, gain = truth.transition.dense(), truth.reward
-    work = _work(counts, kind, amount, target, reward, discount)
-    K, L, S = work.chains, work.steps, counts.shape[-1]
-    policy, tied = np.empty((K, L, S), dtype=np.int64), np.empty((K, L, S), dtype=np.int64)
-    loss, optimal = np.empty((K, L)), np.empty((K, S))
-    parts: list[Any] = []
-    for table, axes in ((rows, 3), (gain, 2)):
-        lead = table.shape[: table.ndim - axes]
-        of = np.broadcast_to(np.arange(prod(lead)).reshape(lead), work.batch[:-1])
-        whole = np.require(table, requirements=("C", "W"))
-        parts += [whole.reshape(-1, *table.shape[table.ndim - axes :]), np.require(of, requirements=("C", "W")).ravel()]
-    unasked = np.empty((0, 0, S)), np.empty((0, 0), dtype=np.int64), np.empty((0, 0))
-    faults = _run_sweep(
-        work, kind, how, (*parts, truth.discount, importance), (policy, *unasked, tied, loss, optimal)
-    )
-    if any(fault >= 0 for fault in faults):
-        return None
-    batch = work.batch
-    return Swept(
-        policy.reshape(*batch, S), tied.reshape(*batch, S), loss.reshape(batch), optimal.reshape(*batch[:-1], S)
-    )
-
-
-def _work(
-    counts: Integers, kind: int, amount: Floats, target: Floats, reward: Floats, discount: Floats
-) -> Operands:
-    from certeq.planners.compiled.operands import operands
-
-    if kind == RELATIVE:
-        amount = amount / np.maximum(1 - amount, 1 / FAR)
-    if kind != CONSTANT:
-        amount = np.minimum(amount, FAR)
-    weight = amount if kind == GIVEN else amount[..., None, None]
-    return operands(counts, weight, target, reward, discount, np.ones((1, 1), dtype=bool))
-
-
-def _run_sweep(work: Operands, kind: int, how: How, truth: tuple[Any, ...], out: tuple[Any, ...]) -> list[int]:
-    from certeq.base import threads as pool
-    from certeq.planners.compiled.sweep import sweep_small
-
-    return pool.run(
-        sweep_small, work.chains, *work.arrays, kind, how.limit, *truth, *out, grain=64, threads=how.threads
-    )
 
 
 def mixture(problem: Problem) -> tuple[Floats, Floats, Floats]:

@@ -23,7 +23,7 @@ class Operands:
     """Flat operands and, for each, which entry belongs to chain k (and step l)."""
 
     batch: tuple[int, ...]  # the broadcast batch axes; their product is K * L
-    rows: Floats  # (n, S, A, S)
+    rows: Floats | Integers  # (n, S, A, S); or counts, of which the kernel makes rows
     rows_of: Integers  # (K,)
     weight: Floats  # (n, S, A)
     weight_of: Integers  # (K, L)
@@ -53,7 +53,7 @@ class Operands:
 
 
 def operands(
-    rows: Floats, weight: Floats, target: Floats, reward: Floats, discount: Floats, allowed: Booleans
+    rows: Floats | Integers, weight: Floats, target: Floats, reward: Floats, discount: Floats, allowed: Booleans
 ) -> Operands:
     """Line up operands whose trailing axes are fixed and whose leading axes broadcast."""
     given = dict(zip(TRAILING, (rows, weight, target, reward, discount, allowed), strict=True))
@@ -65,8 +65,11 @@ def operands(
     parts: dict[str, np.ndarray] = {}
     for name, array in given.items():
         own = prod(lead[name])
-        index = np.broadcast_to(np.arange(own).reshape(lead[name]), batch).reshape(chains, steps)
-        whole = np.require(array, requirements=("C", "W"))  # what kernels are compiled for
+        whole = array if array.flags.carray else np.require(array, requirements=("C", "W"))  # what kernels take
         parts[name] = whole.reshape(own, *array.shape[array.ndim - TRAILING[name] :])
-        parts[f"{name}_of"] = np.require(index[:, 0] if name in fixed else index, requirements=("C", "W"))
+        if own == 1:
+            index = np.zeros((chains, steps), dtype=np.int64)
+        else:
+            index = np.broadcast_to(np.arange(own).reshape(lead[name]), batch).reshape(chains, steps)
+        parts[f"{name}_of"] = np.array(index[:, 0]) if name in fixed else np.require(index, requirements=("C", "W"))
     return Operands(batch=batch, **parts)

@@ -18,10 +18,10 @@ import numpy as np
 from certeq.base.compiling import njit
 from certeq.base.lanes import (
     WIDTH,
+    anywhere,
     fill,
     gather,
     larger,
-    largest,
     load,
     minus,
     plus,
@@ -54,6 +54,7 @@ class Places(NamedTuple):
     weight: int  # (S, A)
     R: int  # (S, A), minus infinity where an action is not allowed
     Q: int  # (S, A)
+    D: int  # (S, A): expected value after each data row
     F: int  # (GS, GA): expected value after each target row
     B: int  # (S,): best Q
     P: int  # (S,): policy, as floats
@@ -69,11 +70,11 @@ def _places(S: int, A: int, GS: int, GA: int) -> Places:
     pairs, targets, N = S * A, GS * GA, S + S % 2
     G = pairs * S
     weight = G + targets * S
-    R, Q, F = weight + pairs, weight + 2 * pairs, weight + 3 * pairs
+    R, Q, D, F = weight + pairs, weight + 2 * pairs, weight + 3 * pairs, weight + 4 * pairs
     B, P, L, V = F + targets, F + targets + S, F + targets + 2 * S, F + targets + 3 * S
     M = V + N
     discount = M + N * (N + 1)
-    return Places(S, A, N, GS, GA, 0, G, weight, R, Q, F, B, P, L, V, M, discount, discount + 1)
+    return Places(S, A, N, GS, GA, 0, G, weight, R, Q, D, F, B, P, L, V, M, discount, discount + 1)
 
 
 @_compile
@@ -82,6 +83,8 @@ def _fetch(first: int, stop: int, step: int, source: Any, of: Any, held: Any, w:
 
     ``held`` remembers which lines are there. Past the last chain, lanes repeat it.
     """
+    if source.shape[0] == 1 and held[0] == 0:
+        return False  # there is nothing else to fetch
     changed = False
     for lane in range(WIDTH):
         line = of[min(first + lane, stop - 1), step]
@@ -118,7 +121,7 @@ def _rows_are_good(w: Any, at: Places, unclear: float) -> bool:
         bad = where_greater(zero, least, one, bad)
         bad = where_greater(limit, mass, bad, one)
         bad = where_greater(mass, clear, where_greater(whole, mass, one, bad), bad)
-    return largest(bad) == 0.0
+    return not anywhere(bad)
 
 
 @_compile
@@ -148,19 +151,25 @@ def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
 @_compile
 def _backup(w: Any, at: Places, V: int) -> Any:
     """Back the values that stand at V up into Q and its best B. Returns what is rounding among Q, and what is a tie."""
+    _expect(w, at.T, V, at.D, at.S * at.A, at.S)
+    _expect(w, at.G, V, at.F, at.GS * at.GA, at.S)
+    return _mix(w, at)
+
+
+@_compile
+def _mix(w: Any, at: Places) -> Any:
+    """The rest of a backup, where it is known what to expect: D after the data's rows, F after the target's."""
     S, A, GS, GA = at.S, at.A, at.GS, at.GA
-    discount, other = load(w, at.discount), fill(0.0)
-    never, top = fill(-np.inf), fill(np.inf)
+    discount, never, top = load(w, at.discount), fill(-np.inf), fill(np.inf)
+    other = load(w, at.F) if GS == 1 and GA == 1 else fill(0.0)
     low, high = top, never
-    _expect(w, at.T, V, at.Q, S * A, S)
-    _expect(w, at.G, V, at.F, GS * GA, S)
     for s in range(S):
         best = never
         for a in range(A):
             pair = s * A + a
-            if GS > 0:
+            if GS > 1 or GA > 1:
                 other = load(w, at.F + (s if GS > 1 else 0) * GA + (a if GA > 1 else 0))
-            future = load(w, at.Q + pair)
+            future = load(w, at.D + pair)
             future = plus(future, load(w, at.weight + pair), other - future)
             q = plus(load(w, at.R + pair), discount, future)
             store(w, at.Q + pair, q)
@@ -294,8 +303,11 @@ def _start(w: Any, at: Places) -> None:
 
 @_compile
 def _go_on(w: Any, at: Places) -> None:
-    """First policy of a further step: one sweep from the values of the step before saves many an evaluation."""
-    rounding, _ = _backup(w, at, at.V)
+    """First policy of a further step: a sweep from the values of the step before saves many an evaluation.
+
+    What is expected after the rows is known since they were found.
+    """
+    rounding, _ = _mix(w, at)
     _improve(w, at, rounding)
 
 
@@ -311,7 +323,7 @@ def _iterate(w: Any, at: Places, limit: int) -> Any:
         rounding, tie = _backup(w, at, at.V)
         changed = _improve(w, at, rounding)
         rounds = where_equal(changed, one, fill(iteration + 2.0), rounds)
-        if largest(changed) == 0.0:
+        if not anywhere(changed):
             break
     return rounds, tie
 

@@ -14,10 +14,10 @@ import numpy as np
 from certeq.base.compiling import njit
 from certeq.base.lanes import (
     WIDTH,
+    anywhere,
     fill,
     largest,
     load,
-    minus,
     plus,
     room,
     scatter,
@@ -62,7 +62,7 @@ def _more(at: Places) -> More:
     T = at.end
     R, weight, V, discount = T + pairs * S, T + pairs * (S + 1), T + pairs * (S + 2), T + pairs * (S + 2) + N
     truth = Places(
-        S, at.A, N, 0, 0, T, at.G, weight, R, at.Q, at.F, at.B, at.P, at.L, V, at.M, discount, discount + 1
+        S, at.A, N, 0, 0, T, at.G, weight, R, at.Q, at.D, at.F, at.B, at.P, at.L, V, at.M, discount, discount + 1
     )  # fmt: skip
     visits = truth.end
     taken = visits + pairs + 2
@@ -108,15 +108,18 @@ def _weigh(w: Any, at: Places, more: More, kind: int) -> None:
 
 @_compile
 def _note_ties(w: Any, at: Places, more: More, tie: Any) -> Any:
-    """Note which actions are tied, and return the lanes where they are others than before (1 or 0)."""
+    """Note which actions are tied, and the lowest; return the lanes where they are others than before (1 or 0)."""
     S, A = at.S, at.A
     zero, one, changed = fill(0.0), fill(1.0), fill(0.0)
     for s in range(S):
-        least, bits = load(w, at.B + s) - tie, zero
+        least, bits, lowest = load(w, at.B + s) - tie, zero, zero
         for a in range(A - 1, -1, -1):
-            taken = where_greater(least, load(w, at.Q + s * A + a), zero, one)
+            q = load(w, at.Q + s * A + a)
+            taken = where_greater(least, q, zero, one)
+            lowest = where_greater(least, q, lowest, fill(float(a)))
             store(w, more.taken + s * A + a, taken)
             bits = bits + bits + taken
+        store(w, at.L + s, lowest)
         changed = where_equal(load(w, more.tied + s), bits, changed, one)
         store(w, more.tied + s, bits)
     return changed
@@ -179,7 +182,11 @@ def sweep_small(
     counts_of, target_of = counts_of.reshape(-1, 1), target_of.reshape(-1, 1)
     rows_of, gain_of = rows_of.reshape(-1, 1), gain_of.reshape(-1, 1)
     flat_policy, flat_tied, flat_loss = policy.reshape(-1, S), tied.reshape(-1, S), loss.reshape(-1, 1)
-    flat_values, flat_iterations, flat_residual = values.reshape(-1, S), iterations.reshape(-1, 1), residual.reshape(-1, 1)
+    flat_values, flat_iterations, flat_residual = (
+        values.reshape(-1, S),
+        iterations.reshape(-1, 1),
+        residual.reshape(-1, 1),
+    )
     at = _places(S, A, GS, GA)
     more = _more(at)
     w = room(more.end)
@@ -223,9 +230,9 @@ def sweep_small(
                 _ask_ahead(first, stop, 1, flat_counts, counts_of)
             for lane in range(WIDTH):
                 lines[lane] = min(first + lane, stop - 1) * steps + step
-            _note_lowest(w, at, tie)
-            scatter(w, at.L, lines, flat_policy)
             if not valued:
+                _note_lowest(w, at, tie)
+                scatter(w, at.L, lines, flat_policy)
                 store(w, more.answer + 1, rounds)
                 store(w, more.answer + 2, _residual(w, at))
                 scatter(w, at.V, lines, flat_values)
@@ -234,12 +241,13 @@ def sweep_small(
                 continue
             if largest(rounds) > most:
                 return first
-            if largest(_note_ties(w, at, more, tie)) > 0.0 or fresh:
+            if anywhere(_note_ties(w, at, more, tie)) or fresh:
                 _value(w, more.truth, more.taken)
                 store(w, more.answer, _lose(w, more, importance))
             if fresh:
                 _ask_ahead(first, stop, 1, flat_rows, rows_of)
                 fresh = False
+            scatter(w, at.L, lines, flat_policy)
             scatter(w, more.tied, lines, flat_tied)
             scatter(w, more.answer, lines, flat_loss)
         if valued:
