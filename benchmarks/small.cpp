@@ -12,6 +12,9 @@
 #include <memory>
 #include <thread>
 #include <vector>
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 
 constexpr int S = STATES, A = ACTIONS, W = 8, SWEEPS = 3;
 static_assert(S % 2 == 0 && S >= 8, "blocks of 2 x 2, and lines of at least one register");
@@ -25,9 +28,13 @@ static inline Lanes fill(double x) { return Lanes{x, x, x, x, x, x, x, x}; }
 static inline Lanes larger(Lanes a, Lanes b) { return a > b ? a : b; }
 static inline Lanes smaller(Lanes a, Lanes b) { return a < b ? a : b; }
 static inline bool any(Whole mask) {
+#ifdef __AVX512F__
+    return _mm512_test_epi64_mask((__m512i)mask, (__m512i)mask) != 0;
+#else
     int64_t found = 0;
     for (int i = 0; i < W; ++i) found |= mask[i];
     return found != 0;
+#endif
 }
 
 static inline void turn(Lanes* x) {  // 8 x 8, three rounds of exchanging halves
@@ -85,26 +92,33 @@ static inline void scatter(const Lanes* from, int64_t* const* lines) {
 }
 
 struct alignas(64) Block {  // eight MDPs
-    Lanes T[S * A * S], R[S * A], weight[S * A], Q[S * A], B[S], P[S], V[S], M[S * (S + 1)];
+    Lanes T[S * A * S], R[S * A], weight[S * A], Q[S * A], D[S * A], B[S], P[S], V[S], M[S * (S + 1)], other;
     Lanes rounding, tie;
     double discount;
     bool uniform;  // whether rows are mixed with the uniform one
 
     void backup(const Lanes* values) {
-        Lanes low = fill(std::numeric_limits<double>::infinity()), high = -low, other = fill(0);
-        if (uniform) {
-            for (int j = 0; j < S; ++j) other += values[j];
-            other *= fill(1.0 / S);
-        }
-        const Lanes gamma = fill(discount);
+        other = fill(0);
+        for (int j = 0; j < S; ++j) other += values[j];
+        other *= fill(1.0 / S);
         Lanes v[S];
         for (int j = 0; j < S; ++j) v[j] = values[j];
+        for (int pair = 0; pair < S * A; ++pair) {
+            Lanes future = fill(0);
+            for (int j = 0; j < S; ++j) future += T[pair * S + j] * v[j];
+            D[pair] = future;
+        }
+        mix();
+    }
+
+    void mix() {  // the rest of a backup, where it is known what to expect after the rows
+        Lanes low = fill(std::numeric_limits<double>::infinity()), high = -low;
+        const Lanes gamma = fill(discount);
         for (int s = 0; s < S; ++s) {
             Lanes best = fill(-std::numeric_limits<double>::infinity());
             for (int a = 0; a < A; ++a) {
                 const int pair = s * A + a;
-                Lanes future = fill(0);
-                for (int j = 0; j < S; ++j) future += T[pair * S + j] * v[j];
+                Lanes future = D[pair];
                 if (uniform) future += weight[pair] * (other - future);
                 const Lanes q = R[pair] + gamma * future;
                 Q[pair] = q;
@@ -338,7 +352,7 @@ extern "C" void sweep(int64_t count, int64_t steps, const int64_t* counts, const
                     mdp.weight[pair] = c == fill(0) ? fill(1) : magnitude / (c + magnitude);
                 }
                 if (step) {
-                    mdp.backup(mdp.V);
+                    mdp.mix();
                     mdp.improve();
                 } else {
                     mdp.start();

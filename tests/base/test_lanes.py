@@ -8,12 +8,14 @@ from numba import njit
 
 from certeq.base.lanes import (
     WIDTH,
+    anywhere,
     fill,
     gather,
     larger,
     largest,
     load,
     room,
+    scatter,
     smaller,
     store,
     where_equal,
@@ -113,10 +115,34 @@ def test_groups_of_eight_are_read_and_written_where_they_lie():
     np.testing.assert_array_equal(out.reshape(5, WIDTH), a.reshape(5, WIDTH)[::-1])
 
 
+@njit
+def somewhere(a):
+    return anywhere(load(a, 0))
+
+
+def test_anywhere_is_where_a_lane_is_not_zero():
+    assert not somewhere(np.array([0.0, -0.0] * 4))
+    for lane in range(WIDTH):
+        for number in (1.0, -1.0, np.nan, np.inf, 5e-324):
+            assert somewhere(np.where(np.arange(WIDTH) == lane, number, 0.0))
+
+
+@pytest.mark.parametrize("m", [1, 2, 7, 8, 9, 15, 16, 17, 24, 40, 100])
+@pytest.mark.parametrize("kind", [np.float64, np.int64])
+def test_scattering_turns_lanes_into_lines_and_writes_nothing_else(m, kind):
+    source = RNG.integers(-9, 9, size=(m + 5, WIDTH)) + (0.5 if kind == np.float64 else 0.0)
+    of = np.array([3, 5, 4, 0, 10, 7, 1, 2])
+    out = np.full((12, m), 99, dtype=kind)
+    scatter(source.ravel(), 3, of, out)
+    np.testing.assert_array_equal(out[of], source[3 : 3 + m].T)
+    assert (out[[6, 8, 9, 11]] == 99).all()
+
+
 @pytest.mark.parametrize("m", [1, 2, 7, 8, 9, 15, 16, 17, 24, 40, 100])
 @pytest.mark.parametrize("at", [0, 3])
-def test_gathering_turns_lines_into_lanes_and_writes_nothing_else(m, at):
-    source = RNG.normal(size=(11, m))
+@pytest.mark.parametrize("kind", [np.float64, np.int64])
+def test_gathering_turns_lines_into_lanes_and_writes_nothing_else(m, at, kind):
+    source = (1e6 * RNG.normal(size=(11, m))).astype(kind)
     for of in (np.arange(8), np.array([3, 3, 3, 0, 10, 10, 1, 2]), np.full(8, 10)):
         out = np.full((at + m + 2) * WIDTH, 99.0)
         gather(source, of, out, at)

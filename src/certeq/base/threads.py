@@ -19,7 +19,7 @@ def default_threads() -> int:
 def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, threads: int | None = None) -> list[Any]:
     """Call ``kernel(start, stop, *args)`` on contiguous blocks that cover ``range(count)``, one block per thread.
 
-    ``grain`` is the smallest block worth a thread. A single block runs in the calling thread, so small work pays
+    ``grain`` is the smallest block worth a thread. The first block runs in the calling thread, so small work pays
     nothing. Returns what each block returned. The kernel must write only what belongs to its own block; results then
     cannot depend on the number of threads. (Numba's own threads would do the same at three times the compile time.)
     """
@@ -27,9 +27,9 @@ def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, thre
     if blocks == 1:
         return [kernel(0, count, *args)]
     edges = [count * block // blocks for block in range(blocks + 1)]
-    with ThreadPoolExecutor(blocks) as pool:
-        jobs = [pool.submit(kernel, *edge, *args) for edge in pairwise(edges)]
-        return [job.result() for job in jobs]
+    with ThreadPoolExecutor(blocks - 1) as pool:
+        jobs = [pool.submit(kernel, *edge, *args) for edge in pairwise(edges[1:])]
+        return [kernel(*edges[:2], *args), *(job.result() for job in jobs)]
 
 
 class Crew:

@@ -90,7 +90,9 @@ def loss(
 
 def importance(start: ArrayLike | None, S: int) -> Floats:
     """How much each state counts in a loss, ``(..., S)``: its chance to be the first, or all alike."""
-    weights = np.full(S, 1 / S) if start is None else within("start", start, 0, 1)
+    if start is None:
+        return np.full(S, 1 / S)
+    weights = within("start", start, 0, 1)
     if weights.shape[-1:] != (S,) or not np.allclose(weights.sum(axis=-1), 1, atol=1e-9):
         raise InputError(f"start needs {S} probabilities that sum to 1; got shape {weights.shape}.")
     return weights

@@ -87,7 +87,7 @@ def sweep(
     >>> truth = MDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]], 0.9)
     >>> counts = [[[4, 0], [1, 3]], [[1, 3], [0, 0]]]
     >>> sweep(counts, truth.reward, 0.9, truth=truth, regularizer="uniform_prior", strength=[0, 0.5, 1]).loss.round(3)
-    array([0., 0., 0.])
+    array([0.   , 0.   , 0.409])
     """
     table, gamma, rewards = as_counts(counts), within("discount", discount, 0, 1), floats("reward", reward)
     S, A = table.n_states, table.n_actions
