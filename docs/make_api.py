@@ -56,7 +56,7 @@ PAGES = {
         "Models and plans",
         "The one line, `T_plan = (1 - w) * T_data + w * T_target`, and planning in what comes out.",
         ("shrink", "Shrinkage", "REGULARIZERS", "plan", "solve", "solve_average", "solve_finite", "Plan",
-         "evaluate", "loss", "weights",
+         "evaluate", "loss", "sweep", "Sweep", "weights",
          "Rows", "SparseRows", "Mixture", "MDP"),
         ("certeq.learning.equivalence.estimate", "certeq.learning.equivalence.Model", "certeq.planners.FinitePlan",
          "certeq.questions.exact.value_bound", "certeq.model.evidence.Evidence", "certeq.model.moments.moments",

@@ -10,7 +10,7 @@ SCRIPT = """
 import hashlib
 import numpy as np
 import scipy.sparse as sp
-from certeq import Counts, Mixture, Rows, SparseRows, evaluate, shrink, solve
+from certeq import MDP, Counts, Mixture, Rows, SparseRows, evaluate, shrink, solve, sweep
 
 rng = np.random.default_rng(0)
 
@@ -27,6 +27,8 @@ for S, n in ((10, 2000), (60, 40)):
     tell(f"plans of {S} states", plan.values)
     tell(f"values of {S} states", evaluate(rows, reward, 0.97, plan.policy))
     tell(f"weights of {S} states", shrink(Counts(counts), "evidence").weight)
+    swept = sweep(counts, reward, 0.97, truth=MDP(rows, reward, 0.97), regularizer="uniform_prior", strength=[0.1, 0.6])
+    tell(f"losses of {S} states", swept.loss)
 S = 12_000
 near = (np.arange(3 * S)[:, None] // 3 + np.arange(-2, 3)) % S
 chances = rng.random(near.shape)
@@ -43,7 +45,7 @@ def test_who_compiles_and_who_loads_find_the_same_numbers(tmp_path):
     place = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-c", SCRIPT]
     told = [subprocess.run(command, env=place, capture_output=True, text=True, check=True).stdout for _ in range(2)]
-    assert told[0].count("\n") == 7
+    assert told[0].count("\n") == 9
     assert told[0] == told[1]
 
 

@@ -1,0 +1,168 @@
+"""Small MDPs and sweeps against C++: the same algorithm, written by hand for sizes that its compiler knows.
+
+    uv run --group bench python -m benchmarks.yardstick
+
+`small.cpp` is built by g++ and called in this process, in turns with certeq. It takes everything for granted, where
+certeq also checks what it is given and tells bounds and ties. Times are compared within a round: processor time with
+one thread, which others on the machine change least, and elapsed time with all of them. A second table tells how the
+time of a sweep grows with states, strengths and data sets.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import certeq
+from benchmarks.timing import Contender, Result, agree, race
+from certeq.base.threads import default_threads
+from certeq.worlds.random_chain import random_chain
+
+STATES, ACTIONS, DISCOUNT, ROUNDS = 10, 2, 0.99, 21
+MDPS, DATA_SETS, STRENGTHS = 10_000, 1_000, np.linspace(0, 0.95, 12)
+GOALS = {"solve": 1.2, "solve, evaluate": 1.3, "plan": 1.3, "sweep": 1.5}
+
+
+def built() -> Any:
+    """The yardstick, compiled for this machine."""
+    source = Path(__file__).with_name("small.cpp")
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "small.so"
+        sizes = [f"-DSTATES={STATES}", f"-DACTIONS={ACTIONS}"]
+        command = ["g++", "-O3", "-march=native", "-shared", "-fPIC", "-pthread", *sizes]
+        subprocess.run([*command, str(source), "-o", str(library)], check=True)
+        return ctypes.CDLL(str(library))
+
+
+def call(function: Any, *arguments: Any) -> None:
+    """Call C++ with arrays as pointers."""
+    kinds = {float: ctypes.c_double, int: ctypes.c_int64}
+    function(*(kinds[type(a)](a) if type(a) in kinds else None if a is None else a.ctypes.data_as(ctypes.c_void_p)
+               for a in arguments))  # fmt: skip
+
+
+def contests(library: Any, threads: int) -> dict[str, tuple[int, Callable[[], Result], Callable[[], Result]]]:
+    """For each workload how many plans it makes, how certeq does it, and how C++ does."""
+    rng = np.random.default_rng(0)
+    world = random_chain(size=MDPS, rng=rng)
+    truth, reward = world.transition.dense(), world.reward
+    estimate = rng.multinomial(10, truth) / 10
+    some = random_chain(size=DATA_SETS, rng=rng)
+    there, gain = some.transition.dense(), some.reward
+    counts = rng.multinomial(rng.poisson(5, size=there.shape[:-1]), there)
+    sweep_shape, S = (DATA_SETS, len(STRENGTHS)), STATES
+
+    def solve() -> Result:
+        plan = certeq.solve(estimate, reward, DISCOUNT, threads=threads)
+        return plan.policy, plan.values
+
+    def solve_there() -> Result:
+        policy, values = np.empty((MDPS, S), dtype=np.int64), np.empty((MDPS, S))
+        call(library.solve, MDPS, estimate, reward, DISCOUNT, policy, values, threads)
+        return policy, values
+
+    def evaluate() -> Result:
+        policy = solve()[0]
+        return policy, certeq.evaluate(truth, reward, DISCOUNT, policy, threads=threads)
+
+    def evaluate_there() -> Result:
+        policy, values = solve_there()
+        call(library.evaluate, MDPS, truth, reward, DISCOUNT, policy, values, threads)
+        return policy, values
+
+    settings: dict[str, Any] = {"regularizer": "uniform_prior", "strength": STRENGTHS, "threads": threads}
+
+    def plan() -> Result:
+        found = certeq.plan(counts[:, None], gain[:, None], DISCOUNT, **settings)
+        return found.policy, found.values
+
+    def plan_there() -> Result:
+        policy, values = np.empty((*sweep_shape, S), dtype=np.int64), np.empty((*sweep_shape, S))
+        call(library.sweep, *sweep_shape, counts, STRENGTHS, gain, DISCOUNT, None, policy, values, None, threads)
+        return policy, values
+
+    def sweep() -> Result:
+        found = certeq.sweep(counts, gain, DISCOUNT, truth=some, **settings)
+        return found.policy, found.loss
+
+    def sweep_there() -> Result:
+        policy, losses = np.empty((*sweep_shape, S), dtype=np.int64), np.empty(sweep_shape)
+        call(library.sweep, *sweep_shape, counts, STRENGTHS, gain, DISCOUNT, there, policy, None, losses, threads)
+        return policy, losses
+
+    plans = DATA_SETS * len(STRENGTHS)
+    return {
+        "solve": (MDPS, solve, solve_there),
+        "solve, evaluate": (MDPS, evaluate, evaluate_there),
+        "plan": (plans, plan, plan_there),
+        "sweep": (plans, sweep, sweep_there),
+    }
+
+
+def compare(library: Any) -> None:
+    """Print times C++, with the goal."""
+    every = default_threads()
+    busy = os.getloadavg()[0]
+    print(f"{ROUNDS} rounds; {busy:.1f} programs wanted the {os.cpu_count()} processors when this began\n")
+    print("| workload | threads | ns per plan | in C++ | times C++ | least to greatest | goal |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    said = []
+    for threads in dict.fromkeys((1, every)):
+        for name, (plans, ours, theirs) in contests(library, threads).items():
+            times, results = race(
+                [Contender("C++", theirs, threads=threads), Contender("certeq", ours, threads=threads)], ROUNDS
+            )
+            mine, yardstick = times["certeq"], times["C++"]
+            ratio, each = mine / yardstick, [1e9 * np.median(seconds) / plans for seconds in (mine, yardstick)]
+            told = [f"{ns:.0f}" for ns in each], f"{np.median(ratio):.2f}", f"{ratio.min():.2f} to {ratio.max():.2f}"
+            print("|", " | ".join((name, str(threads), *told[0], *told[1:], str(GOALS[name]))), "|")
+            said.append(f"{name}: {agree(results)}")
+    print("\n" + "\n".join(dict.fromkeys(said)))
+
+
+def sweep_of(states: int, strengths: int, data_sets: int) -> Callable[[], Result]:
+    """A sweep of that size, one thread."""
+    rng = np.random.default_rng(1)
+    world = random_chain(n_states=states, size=data_sets, rng=rng)
+    counts = rng.multinomial(rng.poisson(5, size=(data_sets, states, 2)), world.transition.dense())
+    grid = np.linspace(0, 0.95, strengths)
+
+    def run() -> Result:
+        found = certeq.sweep(
+            counts, world.reward, DISCOUNT, truth=world, regularizer="uniform_prior", strength=grid, engine="numba",
+            threads=1,
+        )  # fmt: skip
+        return found.policy, found.loss
+
+    return run
+
+
+def scale() -> None:
+    """Print how processor time grows, and the slopes of its logarithm."""
+    base = {"states": 10, "strengths": 12, "data_sets": 500}
+    lines = {"states": (5, 10, 20, 32), "strengths": (3, 6, 12, 24, 48), "data_sets": (125, 250, 500, 1000, 2000, 4000)}
+    print("\n| along | sizes | ns per plan | slope of log time |\n|---|---|---|---:|")
+    for name, sizes in lines.items():
+        runs = [Contender(str(size), sweep_of(**(base | {name: size}))) for size in sizes]
+        times, _ = race(runs, 7)
+        seconds = np.array([np.median(times[str(size)]) for size in sizes])
+        plans = np.array([(base | {name: size})["strengths"] * (base | {name: size})["data_sets"] for size in sizes])
+        slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+        each = ", ".join(f"{1e9 * t / n:.0f}" for t, n in zip(seconds, plans, strict=True))
+        print(f"| {name.replace('_', ' ')} | {', '.join(map(str, sizes))} | {each} | {slope:.2f} |")
+
+
+def main() -> None:
+    compare(built())
+    scale()
+
+
+if __name__ == "__main__":
+    main()
