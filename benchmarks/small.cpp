@@ -178,7 +178,7 @@ struct alignas(64) Block {  // eight MDPs
         for (int k = S - 2; k >= 0; k -= 2) {
             const Lanes *upper = M + k * C, *lower = upper + C;
             Lanes x = upper[S], y = lower[S];
-            for (int j = k + 2; j < S; ++j) x -= upper[j] * V[j], y -= lower[j] * V[j];
+            for (int j = S - 1; j > k + 1; --j) x -= upper[j] * V[j], y -= lower[j] * V[j];
             V[k] = upper[k] * x + upper[k + 1] * y;
             V[k + 1] = lower[k] * x + lower[k + 1] * y;
         }

@@ -27,7 +27,7 @@ from certeq.planners.episodic import check_ends
 from certeq.planners.problem import How, Problem, check_range
 from certeq.planners.progress import Watch
 from certeq.regularizers import DEFAULT, Shrinkage, shrink
-from certeq.regularizers.shrinkage import Rule
+from certeq.regularizers.shrinkage import WeightRule
 
 REMEDY = "Mark the rows that end an episode in a column (done=, --done), set a horizon"
 
@@ -203,7 +203,11 @@ def plan(
     shrinkage = shrink(table, regularizer, discount=gamma, **settings)
     how: dict[str, Any] = {"unvisited": unvisited, "min_visits": min_visits, "min_share": min_share}
     usual = how == {"unvisited": "target", "min_visits": 1, "min_share": 0} and method in ("auto", "policy_iteration")
-    work = unwritten(table, shrinkage, rewards, gamma, engine) if usual and isinstance(shrinkage.pull, Rule) else None
+    work = (
+        unwritten(table, shrinkage, rewards, gamma, engine)
+        if usual and isinstance(shrinkage.pull, WeightRule)
+        else None
+    )
     if work is not None and tolerance > 0:
         limit = 1_000 if max_iterations is None else whole("max_iterations", max_iterations, 1)
         solution = counted.plan_counts(work, How(tolerance, limit, Watch(), threads))
@@ -221,19 +225,17 @@ def plan(
 
 def unwritten(
     table: Counts, shrinkage: Shrinkage, reward: Floats, discount: Floats, engine: str
-) -> counted.Work | None:
+) -> counted.Counted | None:
     """What can be planned from counts in one kernel, if that is asked for or worth it.
 
     There a pair without visits has the regularizer's target or, where its weight is constant, the uniform row.
     """
-    S, rule = table.n_states, shrinkage.pull
-    small = not table.sparse and S <= compiled.SMALL and table.n_actions <= counted.BITS and table.ended is None
-    able = small and not is_sparse(shrinkage.target) and float(discount.max(initial=0)) < 1 - NEAR
-    if not able or engine not in ("auto", "numba"):
+    if is_sparse(shrinkage.target) or not able(table, discount, engine):
         return None
+    S, rule = table.n_states, shrinkage.pull
     check_range(reward, discount)
-    kind, amount = (rule.kind, rule.amount) if isinstance(rule, Rule) else (weights.GIVEN, rule)
-    lead = amount.shape if isinstance(rule, Rule) else amount.shape[:-2]
+    kind, amount = (rule.kind, rule.amount) if isinstance(rule, WeightRule) else (weights.GIVEN, rule)
+    lead = amount.shape if isinstance(rule, WeightRule) else amount.shape[:-2]
     batch = together(
         counts=table.batch, strength=lead, target=shrinkage.target.batch, reward=reward.shape[:-2],
         discount=discount.shape,
@@ -241,7 +243,14 @@ def unwritten(
     if 0 in batch or not (engine == "numba" or compiled.worth(batch, S)):
         return None
     gain = shrinkage.mix_reward(reward)
-    return counted.Work(table.transitions, kind, amount, shrinkage.target.dense(), gain, discount)
+    return counted.Counted(table.transitions, kind, amount, shrinkage.target.dense(), gain, discount)
+
+
+def able(table: Counts, discount: Floats, engine: str) -> bool:
+    """Whether the kernel that starts from counts can do such data sets, and is not ruled out."""
+    small = not table.sparse and table.n_states <= compiled.SMALL and table.n_actions <= counted.BITS
+    below = float(discount.max(initial=0)) < 1 - NEAR
+    return small and below and table.ended is None and engine in ("auto", "numba")
 
 
 def _pose(shrinkage: Shrinkage, table: Counts, reward: Floats, discount: Floats) -> Problem:

@@ -12,7 +12,9 @@ from certeq.base.arrays import ArrayLike, Floats, within
 from certeq.base.errors import InputError
 from certeq.model.moments import ActionMoments, Moments
 
-GIVEN, CONSTANT, MAGNITUDE, RELATIVE = range(4)  # what weights are made of: see `certeq.regularizers.shrinkage.Rule`
+GIVEN, CONSTANT, MAGNITUDE, RELATIVE = range(
+    4
+)  # what weights are made of: see `certeq.regularizers.shrinkage.WeightRule`
 
 
 def dirichlet(visits: ArrayLike, magnitude: ArrayLike) -> Floats:

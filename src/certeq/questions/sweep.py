@@ -2,7 +2,7 @@
 
 Names decide nothing: where several actions are best, what is valued is the policy that takes each of them equally
 often, exactly and without sampling (decision 0003). Small models go through one compiled kernel, from counts to losses
-(`certeq.planners.compiled.sweep`); all others are regularized, planned and valued one step after the other.
+(`certeq.planners.compiled.swept`); all others are regularized, planned and valued one step after the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, together, within
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts, as_counts
-from certeq.learning.equivalence import plan, unwritten
+from certeq.learning.equivalence import able, plan, unwritten
 from certeq.model.kernel import Rows, is_sparse
 from certeq.model.mdp import MDP
 from certeq.planners import compiled, solve
@@ -112,7 +112,8 @@ def sweep(
         tied, policy = planned.tied, planned.policy
     optimal = solve(truth.transition, truth.reward, truth.discount, engine=engine, threads=threads).values
     lost = optimal[..., None, :] - values(truth, even(tied), engine, threads)
-    return Sweep(lost @ states, policy, np.broadcast_to(optimal, (*lost.shape[:-2], S)), A, tied)
+    loss = (lost * states).sum(axis=-1)  # in an order that does not depend on how many there are
+    return Sweep(loss, policy, np.broadcast_to(optimal, (*lost.shape[:-2], S)), A, tied)
 
 
 def _in_one(
@@ -120,7 +121,7 @@ def _in_one(
     threads: int | None, settings: Mapping[str, Any],
 ) -> Sweep | None:  # fmt: skip
     """The sweep by the one kernel, if that is able and asked for or worth it."""
-    if table.sparse or is_sparse(truth.transition) or truth.discount >= 1 - NEAR:
+    if not able(table, discount, engine) or is_sparse(truth.transition) or truth.discount >= 1 - NEAR:
         return None
     spread = table.spread()
     shrinkage = shrink(spread, regularizer, discount=discount, **settings)

@@ -29,7 +29,7 @@ class Belief:
 
 
 @dataclass(frozen=True)
-class Rule:
+class WeightRule:
     """Weights that follow from one number of each data set, and are written out only where somebody looks at them.
 
     A strength ε is the weight of every pair or, of a prior, the weight of a pair with the data set's mean visits c̄:
@@ -62,7 +62,7 @@ class Rule:
 class Shrinkage:
     """``T_plan = (1 - weight) * T_data + weight * target``."""
 
-    pull: Floats | Rule  # weights (..., S, A), in [0, 1], or what they follow from
+    pull: Floats | WeightRule  # weights (..., S, A), in [0, 1], or what they follow from
     target: Kernel
     learned: bool  # whether the weight answers to the visits of the pair; a constant does not
     averages_actions: bool = False  # whether rewards by pair are averaged over the actions with the same weight
@@ -72,7 +72,7 @@ class Shrinkage:
     @cached_property
     def weight(self) -> Floats:
         """The weight of each pair, ``(..., S, A)``, in [0, 1]."""
-        return self.pull.weight() if isinstance(self.pull, Rule) else self.pull
+        return self.pull.weight() if isinstance(self.pull, WeightRule) else self.pull
 
     def at(self, pairs: Booleans, weight: float) -> Shrinkage:
         """Set the weight of some pairs."""
@@ -98,12 +98,12 @@ def by_evidence(counts: Counts, target: Kernel, chance: ArrayLike = 1.0, **law: 
     return Belief(target, partial(draw_magnitudes, counts, target=target, **law), np.asarray(chance))
 
 
-def fixed(rule: Rule, target: Kernel) -> Belief:
+def fixed(rule: WeightRule, target: Kernel) -> Belief:
     """The belief in magnitudes that somebody has said."""
     return Belief(target, partial(_same, rule), np.ones(()))
 
 
-def _same(rule: Rule, draws: int, *, rng: Rng = None) -> Floats:
+def _same(rule: WeightRule, draws: int, *, rng: Rng = None) -> Floats:
     said = np.clip(rule.magnitude(), LEAST, MOST)[..., None, None]
     return np.broadcast_to(said, (draws, *said.shape[:-2], rule.counts.n_states, rule.counts.n_actions))
 
@@ -121,9 +121,9 @@ def strength_of(
     return weights.from_discounts(discount, planning_discount if planning_discount is not None else 0.0)
 
 
-def constant(counts: Counts, strength: Floats) -> Rule:
+def constant(counts: Counts, strength: Floats) -> WeightRule:
     """The same weight for every pair; ``strength`` broadcasts against the data sets."""
-    return Rule(counts, weights.CONSTANT, strength)
+    return WeightRule(counts, weights.CONSTANT, strength)
 
 
 def prior(
@@ -133,7 +133,7 @@ def prior(
     magnitude: ArrayLike | None,
     planning_discount: ArrayLike | None,
     discount: ArrayLike | None,
-) -> Rule:
+) -> WeightRule:
     """Dirichlet weights with one magnitude for all pairs of a data set, said directly or through a strength."""
     if magnitude is None and strength is None and planning_discount is None:
         raise InputError(
@@ -141,7 +141,7 @@ def prior(
             "planning_discount= (at most the discount)."
         )
     if magnitude is None:
-        return Rule(counts, weights.RELATIVE, strength_of(name, strength, planning_discount, discount))
+        return WeightRule(counts, weights.RELATIVE, strength_of(name, strength, planning_discount, discount))
     if strength is not None or planning_discount is not None:
         raise InputError(f"{name} takes one of strength=, magnitude= and planning_discount=, not several.")
-    return Rule(counts, weights.MAGNITUDE, weights.read_magnitude(magnitude))
+    return WeightRule(counts, weights.MAGNITUDE, weights.read_magnitude(magnitude))

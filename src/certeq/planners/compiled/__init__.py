@@ -1,7 +1,7 @@
 """Compiled policy iteration for batches of dense MDPs: when it pays, and how its kernels are called.
 
 - ``small``: eight MDPs side by side, up to 32 states. ``medium``: one by one, of any size.
-- ``sweep``: eight data sets side by side, from counts to plans and what they lose in a truth; called by ``counted``.
+- ``swept``: eight data sets side by side, from counts to plans and what they lose in a truth; called by ``counted``.
 - ``operands``: how a batch is laid out for them.
 """
 

@@ -24,7 +24,7 @@ BITS = 52  # actions whose ties are exact as the bits of one float
 FAR = 1e200  # a magnitude beyond all counts: the weight is 1
 
 
-class Work(NamedTuple):
+class Counted(NamedTuple):
     """What there is to plan; leading axes broadcast."""
 
     counts: Integers  # (..., S, A, S)
@@ -57,7 +57,7 @@ class Swept(NamedTuple):
     optimal: Floats  # (..., S): optimal values in the truth
 
 
-def plan_counts(work: Work, how: How) -> Solution:
+def plan_counts(work: Counted, how: How) -> Solution:
     """Plan for data sets of up to 32 states."""
     aligned = work.operands()
     batch, K, L = aligned.batch, aligned.chains, aligned.steps
@@ -77,7 +77,7 @@ def plan_counts(work: Work, how: How) -> Solution:
     )
 
 
-def sweep_counts(work: Work, how: How, truth: MDP, importance: Floats) -> Swept | None:
+def sweep_counts(work: Counted, how: How, truth: MDP, importance: Floats) -> Swept | None:
     """Plan for data sets ``(..., 1, S, A, S)`` at strengths ``(..., E)``, and value the plans in the truth.
 
     A truth of several MDPs has the axes of the data sets. Returns None where the target changes along the strengths,
@@ -112,7 +112,7 @@ def _one_for_each(table: Floats, axes: int, sets: tuple[int, ...]) -> tuple[Floa
 
 def _run(aligned: Operands, kind: int, how: How, *rest: Any) -> list[int]:
     from certeq.base import threads as pool
-    from certeq.planners.compiled.sweep import sweep_small
+    from certeq.planners.compiled.swept import sweep_small
 
     given = (*aligned.arrays, kind, how.limit, *rest)
     return pool.run(sweep_small, aligned.chains, *given, grain=64, threads=how.threads)

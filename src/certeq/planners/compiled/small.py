@@ -49,6 +49,7 @@ class Places(NamedTuple):
     N: int  # S, or S + 1 if that is even
     GS: int  # the target has GS x GA rows; none at all if they are zero
     GA: int
+    flat: bool  # whether the target is one row that has the same entry everywhere, such as the uniform one
     T: int  # (S, A, S) data rows
     G: int  # (GS, GA, S) target rows
     weight: int  # (S, A)
@@ -66,7 +67,7 @@ class Places(NamedTuple):
 
 
 @_compile
-def _places(S: int, A: int, GS: int, GA: int) -> Places:
+def _places(S: int, A: int, GS: int, GA: int, flat: bool) -> Places:
     pairs, targets, N = S * A, GS * GA, S + S % 2
     G = pairs * S
     weight = G + targets * S
@@ -74,7 +75,19 @@ def _places(S: int, A: int, GS: int, GA: int) -> Places:
     B, P, L, V = F + targets, F + targets + S, F + targets + 2 * S, F + targets + 3 * S
     M = V + N
     discount = M + N * (N + 1)
-    return Places(S, A, N, GS, GA, 0, G, weight, R, Q, D, F, B, P, L, V, M, discount, discount + 1)
+    return Places(S, A, N, GS, GA, flat, 0, G, weight, R, Q, D, F, B, P, L, V, M, discount, discount + 1)
+
+
+@_compile
+def _shape(target: Any) -> Any:
+    """Sizes GS and GA of the target, 0 if all is zero, and whether it is flat."""
+    rows, flat = target.reshape(-1, target.shape[3]), target.shape[1] == 1 and target.shape[2] == 1
+    some = False
+    for row in rows:
+        for entry in row:
+            some |= entry != 0.0
+            flat &= entry == row[0]
+    return (target.shape[1], target.shape[2], flat) if some else (0, 0, False)
 
 
 @_compile
@@ -225,17 +238,18 @@ def _write_system(w: Any, at: Places) -> None:
             weight = where_equal(action, number, load(w, at.weight + first + a), weight)
             gain = where_equal(action, number, load(w, at.R + first + a), gain)
         keep, pull = discount * (weight - one), zero - discount * weight
+        level = pull * load(w, at.G) if at.flat else zero
         line, shared = at.T + first * S, at.G + (s if GS > 1 else 0) * GA * S
         for j in range(S):  # two actions at once; where there is only one, what follows it is read and not taken
-            entry = keep * where_equal(action, one, load(w, line + S + j), load(w, line + j))
-            if GA == 1:
+            entry = plus(level, keep, where_equal(action, one, load(w, line + S + j), load(w, line + j)))
+            if GA == 1 and not at.flat:
                 entry = plus(entry, pull, load(w, shared + j))
             store(w, row + j, entry)
         for a in range(2, A):
             number = fill(float(a))
             for j in range(S):
-                entry = keep * load(w, line + a * S + j)
-                if GA == 1:
+                entry = plus(level, keep, load(w, line + a * S + j))
+                if GA == 1 and not at.flat:
                     entry = plus(entry, pull, load(w, shared + j))
                 store(w, row + j, where_equal(action, number, entry, load(w, row + j)))
         for a in range(GA if GA > 1 else 0):
@@ -278,7 +292,7 @@ def _solve_system(w: Any, at: Places) -> None:
     for k in range(N - 2, -1, -2):
         upper, lower = M + k * C, M + (k + 1) * C
         x, y = load(w, upper + N), load(w, lower + N)
-        for j in range(k + 2, N):
+        for j in range(N - 1, k + 1, -1):  # what was found last comes last, so that nothing waits for it
             v = load(w, V + j)
             x = minus(x, load(w, upper + j), v)
             y = minus(y, load(w, lower + j), v)
@@ -350,13 +364,13 @@ def plan_small(
     exact.
     """
     S, A, steps = rows.shape[1], rows.shape[2], weight_of.shape[1]
-    GS, GA = (target.shape[1], target.shape[2]) if target.any() else (0, 0)
+    GS, GA, flat = _shape(target)
     flat_rows, flat_target = rows.reshape(rows.shape[0], -1), target.reshape(target.shape[0], -1)
     flat_weight, flat_reward = weight.reshape(weight.shape[0], -1), reward.reshape(reward.shape[0], -1)
     flat_discount, flat_allowed = discount.reshape(-1, 1), allowed.reshape(allowed.shape[0], -1)
     rows_of, target_of = rows_of.reshape(-1, 1), target_of.reshape(-1, 1)
     all_allowed = allowed.all()
-    at = _places(S, A, GS, GA)
+    at = _places(S, A, GS, GA, flat)
     w, answer = room(at.end), room(2)
     held, lines = np.full((5, WIDTH), -1), np.empty(WIDTH, dtype=np.int64)
     flat_policy, flat_values = policy.reshape(-1, S), values.reshape(-1, S)
@@ -405,7 +419,7 @@ def evaluate_small(
     S, A, steps = rows.shape[1], rows.shape[2], reward_of.shape[1]
     flat_rows, flat_reward = rows.reshape(rows.shape[0], -1), reward.reshape(reward.shape[0], -1)
     flat_discount, rows_of = discount.reshape(-1, 1), rows_of.reshape(-1, 1)
-    at = _places(S, A, 0, 0)
+    at = _places(S, A, 0, 0, False)
     w = room(at.end)
     w[:] = 0.0  # weights among others
     held = np.full((3, WIDTH), -1)

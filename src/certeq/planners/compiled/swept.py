@@ -35,6 +35,7 @@ from certeq.planners.compiled.small import (
     _note_lowest,
     _places,
     _residual,
+    _shape,
     _solve_system,
     _start,
 )
@@ -62,7 +63,7 @@ def _more(at: Places) -> More:
     T = at.end
     R, weight, V, discount = T + pairs * S, T + pairs * (S + 1), T + pairs * (S + 2), T + pairs * (S + 2) + N
     truth = Places(
-        S, at.A, N, 0, 0, T, at.G, weight, R, at.Q, at.D, at.F, at.B, at.P, at.L, V, at.M, discount, discount + 1
+        S, at.A, N, 0, 0, False, T, at.G, weight, R, at.Q, at.D, at.F, at.B, at.P, at.L, V, at.M, discount, discount + 1
     )  # fmt: skip
     visits = truth.end
     taken = visits + pairs + 2
@@ -174,7 +175,7 @@ def sweep_small(
     their values, rounds and residuals are told. All actions are ``allowed``.
     """
     S, A, steps = counts.shape[1], counts.shape[2], amount_of.shape[1]
-    GS, GA = (target.shape[1], target.shape[2]) if target.any() else (0, 0)
+    GS, GA, flat = _shape(target)
     flat_counts, flat_target = counts.reshape(counts.shape[0], -1), target.reshape(target.shape[0], -1)
     flat_amount, flat_reward = amount.reshape(amount.shape[0], -1), reward.reshape(reward.shape[0], -1)
     flat_rows, flat_gain = rows.reshape(rows.shape[0], S * A * S), gain.reshape(gain.shape[0], S * A)
@@ -187,7 +188,7 @@ def sweep_small(
         iterations.reshape(-1, 1),
         residual.reshape(-1, 1),
     )
-    at = _places(S, A, GS, GA)
+    at = _places(S, A, GS, GA, flat)
     more = _more(at)
     w = room(more.end)
     w[:] = 0.0  # weights of the truth, among others
