@@ -203,11 +203,8 @@ def plan(
     shrinkage = shrink(table, regularizer, discount=gamma, **settings)
     how: dict[str, Any] = {"unvisited": unvisited, "min_visits": min_visits, "min_share": min_share}
     usual = how == {"unvisited": "target", "min_visits": 1, "min_share": 0} and method in ("auto", "policy_iteration")
-    work = (
-        unwritten(table, shrinkage, rewards, gamma, engine)
-        if usual and isinstance(shrinkage.pull, WeightRule)
-        else None
-    )
+    quick = usual and isinstance(shrinkage.pull, WeightRule)
+    work = unwritten(table, shrinkage, rewards, gamma, engine) if quick else None
     if work is not None and tolerance > 0:
         limit = 1_000 if max_iterations is None else whole("max_iterations", max_iterations, 1)
         solution = counted.plan_counts(work, How(tolerance, limit, Watch(), threads))

@@ -12,9 +12,7 @@ from certeq.base.arrays import ArrayLike, Floats, within
 from certeq.base.errors import InputError
 from certeq.model.moments import ActionMoments, Moments
 
-GIVEN, CONSTANT, MAGNITUDE, RELATIVE = range(
-    4
-)  # what weights are made of: see `certeq.regularizers.shrinkage.WeightRule`
+GIVEN, CONSTANT, MAGNITUDE, RELATIVE = range(4)  # what weights are made of; the regularizers' `WeightRule` tells more
 
 
 def dirichlet(visits: ArrayLike, magnitude: ArrayLike) -> Floats:
