@@ -159,6 +159,8 @@ def check_columns(files: Sequence[File], together: Sequence[Sequence[str]]) -> N
                     "same way."
                 )
             known = known or (kind, f"{name!r} of {file.name}")
+        if known is None and names:
+            raise InputError(f"Column {names[0]!r} is blank in every row: there is nothing to count.")
 
 
 def _kind(dtype: Any) -> str:
