@@ -80,6 +80,30 @@ def test_neighborhoods_are_those_of_counting_steps(steps):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("chain", [pooling.through_states, pooling.through_actions])
+@given(SEEDS, st.sampled_from([0.0, 0.3, 5.0]), st.integers(2, 60))
+def test_strengths_are_sought_in_turn_each_given_the_other_twice(chain, seed, noise, n):
+    rows, total, _ = drawn(seed, n)
+    groups, noise = chain(rows, total, PLACES), np.asarray(noise)
+
+    def error(inner, outer):
+        return float(pooling.left_out(groups, [inner, *[outer] * (len(groups) - 2)], noise))
+
+    inner, outer = float(noise > 0), 1.0
+    for _ in range(2):
+        least = np.inf
+        for strength in pooling.STRENGTHS:
+            if error(inner, strength) < least * pooling.SAME:
+                outer, least = strength, error(inner, strength)
+        least = np.inf
+        for strength in pooling.STRENGTHS if noise else (0.0,):
+            if error(strength, outer) < least * pooling.SAME:
+                inner, least = strength, error(strength, outer)
+    found = pooling.best(groups, noise)
+    np.testing.assert_array_equal(found.error, error(inner, outer))
+    np.testing.assert_array_equal(found.mean, pooling.blend(groups, [inner, *[outer] * (len(groups) - 2)]))
+
+
 @given(SEEDS)
 def test_several_data_sets_are_pooled_as_each_by_itself(seed):
     (one, earned, _), (other, more, _) = drawn(seed), drawn(seed + 1, 60)

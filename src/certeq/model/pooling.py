@@ -89,15 +89,28 @@ def blend(chain: Sequence[Group], strengths: Sequence[Any]) -> Floats:
 
 def left_out(chain: Sequence[Group], strengths: Sequence[Any], noise: Floats) -> Floats:
     """Squared errors of all rows, each predicted from the others, added up, ``(...)``; ``noise`` is σ²."""
+    return _error(chain[0], *_without_one(chain, strengths), noise)
+
+
+def _without_one(chain: Sequence[Group], strengths: Sequence[Any]) -> tuple[Floats, Floats]:
+    """u and v of the narrowest group: with a row r of the pair left out, its mean is u - v·r."""
     last = np.maximum(chain[-1].rows - 1, 1)
     u, v = chain[-1].total / last, 1 / last
     for group, strength in zip(chain[-2::-1], list(strengths)[::-1], strict=True):
-        size = np.maximum(group.rows - 1, 0) + strength
-        alone = (group.rows <= 1) | np.isinf(strength)  # without the row nothing is left: exactly, however small k is
-        finite, safe = np.where(np.isinf(strength), 0.0, strength), np.where(alone, 1.0, size)
-        u = np.where(alone, u, (group.total + finite * u) / safe)
-        v = np.where(alone, v, (1 + finite * v) / safe)
-    own = chain[0]
+        u, v = _toward(group, strength, u, v)
+    return u, v
+
+
+def _toward(group: Group, strength: Any, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """u and v of a group that is drawn toward one with these."""
+    alone = (group.rows <= 1) | np.isinf(strength)  # without the row nothing is left: exactly, however small k is
+    finite = np.where(np.isinf(strength), 0.0, strength)
+    safe = np.where(alone, 1.0, np.maximum(group.rows - 1, 0) + strength)
+    return np.where(alone, u, (group.total + finite * u) / safe), np.where(alone, v, (1 + finite * v) / safe)
+
+
+def _error(own: Group, u: Floats, v: Floats, noise: Floats) -> Floats:
+    """Squared errors of all rows of the pairs, given their u and v, added up, ``(...)``."""
     mean, spare = own.total / np.maximum(own.rows, 1), np.maximum(own.rows - 1, 0) * noise[..., None, None]
     error = (1 + v) ** 2 * spare + own.rows * ((1 + v) * mean - u) ** 2
     return np.asarray(np.where(own.rows > 0, error, 0.0).sum(axis=(-2, -1)))
@@ -114,16 +127,36 @@ def best(chain: Sequence[Group], noise: Floats) -> Pooled:
     The two are sought in turn, each of ``STRENGTHS`` given the other, twice; where pairs are many, by what predicts
     those of some states. Without noise there is nothing to average away, and a pair keeps its own mean.
     """
-    chosen, wider, some = np.stack([noise > 0, np.ones(noise.shape)]).astype(np.float64), len(chain) - 2, _some(chain)
-    for which in (1, 0, 1, 0):
-        least, before = np.full(noise.shape, np.inf), chosen.copy()
-        for strength in STRENGTHS if which or (noise > 0).any() else (0.0,):
-            trial = before.copy()
-            trial[which] = strength if which else np.where(noise > 0, strength, 0.0)
-            error = left_out(some, _each(trial, wider), noise)
-            better = error < least * SAME
-            chosen[which], least = np.where(better, trial[which], chosen[which]), np.where(better, error, least)
-    return pool(chain, _each(chosen, wider), noise)
+    error = _errors(_some(chain), noise)  # (inner, outer, ...)
+    outer, inner = np.full(noise.shape, STRENGTHS.index(1.0)), np.where(noise > 0, STRENGTHS.index(1.0), 0)
+    for _ in range(2):
+        outer = _least(np.take_along_axis(error, inner[None, None], axis=0)[0])
+        inner = np.where(noise > 0, _least(np.take_along_axis(error, outer[None, None], axis=1)[:, 0]), 0)
+    first, rest = (np.array(STRENGTHS)[which][..., None, None] for which in (inner, outer))
+    return pool(chain, [first, *[rest] * (len(chain) - 2)], noise)
+
+
+def _errors(chain: Sequence[Group], noise: Floats) -> Floats:
+    """What `left_out` gives for each strength of the pair and each of all wider groups, ``(inner, outer, ...)``.
+
+    Without noise the pair has strength 0 alone: other entries stay infinite.
+    """
+    tried = STRENGTHS if (noise > 0).any() else STRENGTHS[:1]
+    found = np.full((len(STRENGTHS), len(STRENGTHS), *noise.shape), np.inf)
+    wide = np.array(STRENGTHS).reshape(-1, *[1] * (noise.ndim + 2))
+    ahead = _without_one(chain[1:], [wide] * (len(chain) - 2))  # the same for every strength of the pair
+    for i, strength in enumerate(tried):
+        found[i] = _error(chain[0], *_toward(chain[0], strength, *ahead), noise)
+    return found
+
+
+def _least(error: Floats) -> Integers:
+    """Which of the errors along the first axis is the least; a later one only if it is less beyond rounding."""
+    which, least = np.zeros(error.shape[1:], dtype=np.int64), error[0]
+    for i in range(1, len(error)):
+        better = error[i] < least * SAME
+        which, least = np.where(better, i, which), np.where(better, error[i], least)
+    return which
 
 
 def _some(chain: Sequence[Group]) -> Sequence[Group]:
@@ -136,12 +169,6 @@ def better_of(one: Pooled, other: Pooled, share: float) -> Pooled:
     """The second where it leaves less than a share of the first's error, data set by data set, and else the first."""
     gains = other.error < one.error * share
     return Pooled(np.where(gains[..., None, None], other.mean, one.mean), np.where(gains, other.error, one.error))
-
-
-def _each(chosen: Floats, wider: int) -> list[Floats]:
-    """A strength for each group but the widest, ``(..., 1, 1)``."""
-    inner, outer = chosen[..., None, None]
-    return [inner, *[outer] * wider]
 
 
 def _around(own: Group, positions: Positions | None) -> list[Group]:

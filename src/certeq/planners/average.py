@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, within
 from certeq.base.errors import InputError
@@ -138,6 +137,8 @@ def relative_values(chain: Floats, gain: Floats) -> tuple[Floats, float]:
 
 def _check_meets(chain: Floats, policy: Integers, names: Sequence[str] | None) -> None:
     """Raise, naming states, if the chain can settle in one of several sets of states."""
+    from scipy.sparse.csgraph import connected_components
+
     _, member = connected_components(chain > MASS_TOLERANCE, directed=True, connection="strong")
     leaves = np.zeros(member.max() + 1, dtype=bool)
     at, to = np.nonzero(chain > MASS_TOLERANCE)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, bicgstab, gmres
 
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.base.errors import InputError
@@ -135,6 +134,8 @@ def policy_operator(model: Kernel, policy: Integers) -> Callable[[Floats], Float
 def _value_sparse(
     apply: Callable[[Floats], Floats], gain: Floats, discount: float, start: Floats | None, tolerance: float = 1e-14
 ) -> Floats:
+    from scipy.sparse.linalg import LinearOperator, bicgstab, gmres
+
     S = len(gain)
     values = np.zeros(S) if start is None else start.copy()
     system: Any = LinearOperator((S, S), matvec=lambda v: v - discount * apply(v), dtype=np.float64)

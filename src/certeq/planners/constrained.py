@@ -24,7 +24,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
 
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.base.display import number
@@ -263,6 +262,8 @@ class _Master(NamedTuple):
 
 def _mix(corners: list[Corner], limits: Floats) -> _Master:
     """Mix corners: Σ w V as large as possible while Σ w C ≤ limits; else Σ w C - limits as small as can be."""
+    from scipy.optimize import linprog
+
     value, costs = np.array([one.value for one in corners]), np.array([one.costs for one in corners]).T
     unit, scale = np.abs(value).max() or 1.0, np.abs(costs).max(axis=1) + np.abs(limits)
     scale[scale == 0] = 1.0

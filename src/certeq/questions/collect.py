@@ -206,10 +206,10 @@ def _reward_parts(law: Law, predicted: Floats) -> tuple[Floats, Floats, Floats]:
     pairs = predicted.shape[:-1]
     if isinstance(law, np.ndarray) or (not isinstance(law, ByOutcome) and law.variance.shape != pairs):
         return np.zeros(1), np.ones(1), np.zeros(predicted.shape)  # known, or by next state
-    from scipy.stats import norm
+    from scipy.special import ndtr  # scipy.stats takes longer to load than all that is computed here
 
     edges = np.concatenate([[-np.inf], EDGES, [np.inf]])
-    chance = np.diff(norm.cdf(edges))
+    chance = np.diff(ndtr(edges))
     moved = np.zeros(predicted.shape)
     if not isinstance(law, ByOutcome):
         moved += _moved(law)[..., None]
@@ -218,7 +218,8 @@ def _reward_parts(law: Law, predicted: Floats) -> tuple[Floats, Floats, Floats]:
         ends = predicted[..., -1:]
         moved += (1 - ends) * going[..., None]
         moved[..., -1:] = ends * ending[..., None]
-    return -np.diff(norm.pdf(edges)) / chance, chance, moved
+    density = np.exp(-(edges**2) / 2) / np.sqrt(2 * np.pi)
+    return -np.diff(density) / chance, chance, moved
 
 
 def _moved(law: RewardPosterior) -> Floats:

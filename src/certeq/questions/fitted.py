@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import spsolve
 
 from certeq.base.arrays import Floats, Integers
 from certeq.model.kernel import MASS_TOLERANCE, SparseRows
@@ -66,6 +65,8 @@ def occupied(log: Log) -> tuple[Floats, float]:
     here = np.bincount(made.node[log.state[log.first]], minlength=S + 1) / len(log.first)
     time = np.zeros((len(log.policy), S + 1))
     if log.horizon is None:
+        from scipy.sparse.linalg import spsolve
+
         fading = sp.eye_array(S + 1) - min(log.discount, 1 - 1 / LASTING) * _chain(log, made).T
         time[0] = spsolve(fading.tocsc(), here)
     else:
