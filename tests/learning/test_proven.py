@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certeq import Batch, learn
+from certeq.data.counts import Counts
+from certeq.data.sums import Sums
 from certeq.learning.case import Case, Data
 from certeq.learning.proven import LEAST, ROUNDS, SURE
 from certeq.learning.rules import Rules
@@ -109,7 +111,8 @@ def test_renaming_and_reordering_change_nothing(seed, states, actions):
 
 def test_several_data_sets_together_are_let_in_as_each_alone():
     cases = [Case(Data.of(logged(seed)), Rules(discount=GAMMA)) for seed in range(4)]
-    together = Case.together(cases)
+    counts, sums = (Counts.stack([case.data.counts for case in cases]), Sums.stack([case.data.reward for case in cases]))
+    together = cases[0].given(counts, sums)
     for i, case in enumerate(cases):
         np.testing.assert_array_equal(together.model.allowed[i], case.model.allowed)
         np.testing.assert_array_equal(together.advise().policy[i], case.advise().policy)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -63,6 +64,18 @@ class Counts:
             whole = _whole("ended", ended, lambda i: f"index {[int(k) for k in np.unravel_index(i, ended.shape)]}")
             object.__setattr__(self, "ended", whole)
         object.__setattr__(self, "positions", as_positions(self.positions, self.n_states))
+
+    @classmethod
+    def stack(cls, several: Sequence[Counts]) -> Counts:
+        """Dense counts of several data sets of the same states and actions, with a leading axis."""
+        ended = [each.ended for each in several if each.ended is not None]
+        transitions = np.stack([each.transitions for each in several])
+        return cls(transitions, np.stack(ended) if ended else None, positions=several[0].positions)
+
+    def __getitem__(self, data_set: int) -> Counts:
+        """One data set of several."""
+        ended = None if self.ended is None else self.ended[data_set]
+        return replace(self, transitions=self.transitions[data_set], ended=ended)
 
     def __repr__(self) -> str:
         of = f"{several(self.n_states, 'state')}, {several(self.n_actions, 'action')}"

@@ -6,7 +6,7 @@ Counts and sums of rewards may have a leading axis, as may the settings of the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -325,20 +325,6 @@ class Case:
     def given(self, counts: Counts, reward: Floats | Sums | None) -> Case:
         """The same rules for other counts and rewards of the same states and actions."""
         return Case(replace(self.data, counts=counts, reward=reward), self.rules, self.usual)
-
-    @classmethod
-    def together(cls, cases: Sequence[Case]) -> Case:
-        """Cases that differ in counts and rewards alone, with the models they have; their counts are dense."""
-        first, each = cases[0], [case.data.counts for case in cases]
-        if len(cases) == 1:
-            return first
-        ends = [counts.ended for counts in each if counts.ended is not None]
-        rows = np.stack([counts.transitions for counts in each])
-        sums = [case.data.reward for case in cases if isinstance(case.data.reward, Sums)]
-        counts = Counts(rows, np.stack(ends) if ends else None, positions=each[0].positions)
-        found = first.given(counts, Sums.stack(sums) if sums else first.data.reward)
-        vars(found)["model"] = vars(found)["_fitted"] = Model.stack([case.model for case in cases], counts)
-        return found
 
     def supposing(self, counts: Counts, reward: Floats | Sums | None) -> Case:
         """The same rules with made-up rows added, which do not change what counts as avoided."""

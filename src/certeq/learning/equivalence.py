@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from certeq.base.arrays import ArrayLike, Booleans, Floats, floats, together, wh
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts, as_counts
 from certeq.model import weights
-from certeq.model.kernel import Kernel, Rows, is_sparse
+from certeq.model.kernel import Kernel, Rows, is_sparse, one_of
 from certeq.model.unvisited import fill
 from certeq.planners import FinitePlan, Plan, compiled, solve, solve_finite
 from certeq.planners.average import solve_average
@@ -44,19 +44,15 @@ class Model:
     stranded: Booleans  # (..., S): states where none may be advised
     held: Booleans  # (..., S, A): pairs whose row is a convention's, whatever the regularizer says
 
-    @classmethod
-    def stack(cls, models: Sequence[Model], counts: Counts) -> Model:
-        """Models of several data sets, whose counts are stacked so, as one; its rows are written out."""
-
-        def rows(kernels: Iterable[Kernel]) -> Rows:
-            return Rows.trusted(np.stack([kernel.dense() for kernel in kernels]))
-
-        pulls = [model.shrinkage for model in models]
-        weight, target = np.stack([pull.weight for pull in pulls]), rows(pull.target for pull in pulls)
-        shrinkage = replace(pulls[0], pull=weight, target=target, details=None, beliefs=())
-        data, plan = rows(model.data for model in models), rows(model.transition for model in models)
-        told = (np.stack([getattr(model, name) for model in models]) for name in ("allowed", "stranded", "held"))
-        return cls(counts, shrinkage, data, plan, *told)
+    def __getitem__(self, data_set: int) -> Model:
+        """The model of one data set of several."""
+        pull = self.shrinkage
+        beliefs = tuple(belief[data_set] for belief in pull.beliefs)
+        target = one_of(pull.target, data_set)
+        own = replace(pull, pull=pull.weight[data_set], target=target, details=None, beliefs=beliefs)
+        data, plan = one_of(self.data, data_set), one_of(self.transition, data_set)
+        told = (getattr(self, name)[data_set] for name in ("allowed", "stranded", "held"))
+        return Model(self.counts[data_set], own, data, plan, *told)
 
     def reward(self, table: Floats) -> Floats:
         """Rewards ``(..., S, A)`` as the plan sees them.

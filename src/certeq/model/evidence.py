@@ -21,8 +21,8 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Floats, Integers, Rng, floats, generator, whole
 from certeq.base.errors import InputError, unknown
 from certeq.data.counts import Counts
-from certeq.model.kernel import Kernel, Mixture, Rows, entries
-from certeq.model.nonzeros import NonZeros, places, table_of
+from certeq.model.kernel import Kernel, Mixture, Rows, entries, one_of
+from certeq.model.nonzeros import NonZeros, one_table, places, table_of
 
 STRUCTURES = ("all", "action", "state", "pair")
 ODDS = 10.0  # of one magnitude for all pairs, against each of the other structures
@@ -123,26 +123,34 @@ def draw_magnitudes(
     rng: Rng = None,
     target: Kernel | None = None,
     judged: Floats | None = None,
+    table: NonZeros | None = None,
     structures: Sequence[str] = STRUCTURES,
     groups: Mapping[str, ArrayLike] | None = None,
     odds: float = ODDS,
     center: float = CENTER,
     spread: float = SPREAD,
     points: int = POINTS,
+    data_set: int | None = None,
 ) -> Floats:
     """Draw prior magnitudes from their posterior, ``(draws, S, A)``: a structure first, then an M for each group.
 
     ``learn_magnitudes`` averages over what is drawn here: the mean of M/(M + visits) is its weight. ``judged`` are the
-    chances that the target gives to each non-zero of the counts, where it was made from the very rows.
+    chances that the target gives to each non-zero of ``table``, where it was made from the very rows. Of several data
+    sets, ``data_set`` says which.
     """
     from certeq.model import dirichlet
 
+    if data_set is not None:
+        if table is not None:
+            table, own = one_table(table, data_set)
+            judged = None if judged is None else judged[own]
+        counts, target = counts[data_set], None if target is None else one_of(target, data_set)
     if counts.batch:
         raise InputError("Magnitudes are drawn for one data set at a time.")
     S, A = counts.n_states, counts.n_actions
     random = generator(rng)
     grid, prior = _prior(counts.n_outcomes, odds, center, spread, points)
-    listed = table_of(counts)
+    listed = table_of(counts) if table is None else table
     pointer, count, share = listed.pointer, listed.count, _shares_of(counts, listed, target, judged)
     rows = np.empty((S * A, len(grid)))
     visits = counts.visits.ravel().astype(np.float64)

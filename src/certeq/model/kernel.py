@@ -243,6 +243,17 @@ class Mixture:
 Kernel: TypeAlias = Rows | SparseRows | Operator | Mixture
 
 
+def one_of(kernel: Kernel, data_set: int) -> Kernel:
+    """The rows of one data set of several; rows that are the same for all of them are its own as well."""
+    if not kernel.batch:
+        return kernel
+    if isinstance(kernel, Mixture):
+        weight = kernel.weight[data_set] if kernel.weight.ndim > 2 else kernel.weight
+        return Mixture(one_of(kernel.data, data_set), weight, one_of(kernel.target, data_set))
+    assert isinstance(kernel, Rows)
+    return Rows.trusted(kernel.array[data_set])
+
+
 def is_sparse(kernel: Kernel) -> bool:
     """Whether the kernel has a sparse part, so that writing it out would be a mistake."""
     if isinstance(kernel, Mixture):

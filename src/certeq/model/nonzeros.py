@@ -42,6 +42,14 @@ def table_of(counts: Counts) -> NonZeros:
     return NonZeros(pointer, outcome.astype(np.int32, copy=False), count, S, A, counts.n_outcomes)
 
 
+def one_table(table: NonZeros, data_set: int) -> tuple[NonZeros, slice]:
+    """The lists of one data set of several, and which of all non-zeros they are."""
+    pairs = table.states * table.actions
+    pointer = table.pointer[data_set * pairs : (data_set + 1) * pairs + 1]
+    own = slice(pointer[0], pointer[-1])
+    return table._replace(pointer=pointer - pointer[0], outcome=table.outcome[own], count=table.count[own]), own
+
+
 def places(table: NonZeros) -> tuple[Integers, Integers, Integers]:
     """Data set, state and action of each non-zero."""
     line = np.repeat(np.arange(len(table.pointer) - 1), np.diff(table.pointer))

@@ -10,7 +10,7 @@ open; how far the model moves when other episodes are recorded it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,37 +25,54 @@ from certeq.model.rewards import estimate as rewards_of
 from certeq.questions.draws import Draws, draw_models
 
 EACH = 4  # models that are drawn from the posterior of one data set
+TOGETHER = 1_000_000  # numbers in the counts of data sets that are learned from together
 
 
-def draw_bagged(case: Case, draws: int, *, rng: Rng = None) -> Iterator[tuple[Draws, Case | None]]:
-    """So many models in all, from the posteriors of data sets drawn again, each with its case.
+def draw_bagged(case: Case, draws: int, *, rng: Rng = None) -> Iterator[tuple[list[Draws], Case | None]]:
+    """So many models in all, from the posteriors of data sets drawn again: some data sets at a time, with their case.
 
     Where rows are lost, they come from the posterior of the data alone, and there is no other case.
     """
     size, random, batch = whole("draws", draws, 1), generator(rng), case.data.batch
     if batch is None:
-        yield draw_models(case.model, case.table, size, rewards=case.rewards, rng=random), None
+        yield [draw_models(case.model, case.table, size, rewards=case.rewards, rng=random)], None
         return
-    for first, seed in zip(range(0, size, EACH), random.spawn(-(-size // EACH)), strict=True):
-        again, rows = drawn_again(case, batch, seed)
-        some, reward = min(EACH, size - first), again.data.reward
-        if isinstance(reward, Sums):  # how means borrow does not matter to what the rows leave open
-            told = rewards_of(reward, by_next_state=case.rules.reward_by == "next_state")
-            yield draw_models(again.model, None, some, rewards=told, batch=rows, rng=seed), again
-        else:
-            yield draw_models(again.model, reward, some, rng=seed), again
+    seeds, S, A = random.spawn(-(-size // EACH)), batch.n_states, batch.n_actions
+    some = 1 if case.data.counts.sparse else max(1, TOGETHER // (S * A * S))
+    for first in range(0, len(seeds), some):
+        own = seeds[first : first + some]
+        again, often = drawn_again(case, batch, own)
+        sizes = (min(EACH, size - at) for at in range(first * EACH, size, EACH))
+        parts = zip(own, often, sizes, strict=False)
+        yield [_draw(again, i, batch, times, each, seed) for i, (seed, times, each) in enumerate(parts)], again
 
 
-def drawn_again(case: Case, batch: Batch, random: np.random.Generator) -> tuple[Case, Batch]:
-    """The case of as many episodes drawn with replacement, and their rows."""
+def _draw(case: Case, i: int, batch: Batch, often: Integers, draws: int, random: np.random.Generator) -> Draws:
+    """Models from the posterior of one data set of a case, in which the rows of a batch stand so many times."""
+    model, reward = case.model, case.data.reward
+    if model.counts.batch:
+        model, reward = model[i], reward[i] if isinstance(reward, Sums) else reward
+    if not isinstance(reward, Sums):
+        return draw_models(model, reward, draws, rng=random)
+    # how means borrow does not matter to what the rows leave open
+    told = rewards_of(reward, by_next_state=case.rules.reward_by == "next_state")
+    return draw_models(model, None, draws, rewards=told, batch=_taken(batch, often), rng=random)
+
+
+def drawn_again(case: Case, batch: Batch, random: Sequence[np.random.Generator]) -> tuple[Case, Integers]:
+    """The case of data sets of as many episodes drawn with replacement, and how often each has each row, ``(D, n)``.
+
+    Data sets are along a leading axis, unless there is one and its counts are sparse.
+    """
     member = np.arange(len(batch)) if batch.episode is None else np.unique(batch.episode, return_inverse=True)[1]
     units = int(member.max()) + 1
-    often = np.bincount(random.integers(units, size=units), minlength=units)[member]
-    reward = case.data.reward
-    again = case.given(
-        count_again(batch, often, case.data.counts), add_up(batch, often) if isinstance(reward, Sums) else reward
-    )
-    return again, _taken(batch, np.repeat(np.arange(len(batch)), often))
+    often = np.stack([np.bincount(each.integers(units, size=units), minlength=units)[member] for each in random])
+    counts, reward = [count_again(batch, times, case.data.counts) for times in often], case.data.reward
+    if isinstance(reward, Sums):
+        reward = Sums.stack([add_up(batch, times) for times in often])
+    if not counts[0].sparse:
+        return case.given(Counts.stack(counts), reward), often
+    return case.given(counts[0], reward[0] if isinstance(reward, Sums) else reward), often
 
 
 def count_again(batch: Batch, often: Integers, like: Counts) -> Counts:
@@ -76,8 +93,9 @@ def _sum(place: Integers, often: Integers, size: int) -> Integers:
     return np.bincount(place, often, minlength=size).astype(np.int64)
 
 
-def _taken(batch: Batch, rows: Integers) -> Batch:
-    """Some rows, as numbers alone; without episodes, which do not matter to what rewards leave open."""
+def _taken(batch: Batch, often: Integers) -> Batch:
+    """Rows so many times, as numbers alone; without episodes, which do not matter to what rewards leave open."""
+    rows = np.repeat(np.arange(len(batch)), often)
     columns: dict[str, Any] = {name: getattr(batch, name)[rows] for name in ("state", "action", "next_state")}
     reward = None if batch.reward is None else batch.reward[rows]
     return Batch(**columns, n_states=batch.n_states, n_actions=batch.n_actions, reward=reward)

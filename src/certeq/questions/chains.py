@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats
+from certeq.base.arrays import Floats, Integers
 from certeq.base.errors import InputError
 from certeq.model.kernel import Rows
 from certeq.planners import compiled
@@ -41,6 +41,17 @@ def follow(rows: Floats, reward: Floats, policy: Floats) -> tuple[Floats, Floats
         state, action = np.arange(len(policy)), policy.argmax(axis=-1)
         return rows[:, state, action], reward[:, state, action]
     return np.einsum("sa,ksan->ksn", policy, rows), np.asarray((policy * reward).sum(axis=-1))
+
+
+def follow_each(rows: Floats, reward: Floats, policy: Integers) -> tuple[Floats, Floats]:
+    """The same of a policy ``(k, S)`` of each model, -1 for any action at random; of one model, of all policies in it."""
+    state, random = np.arange(policy.shape[-1]), policy < 0
+    model = np.arange(len(rows))[:, None]
+    chain, gain = rows[model, state, np.maximum(policy, 0)], reward[model, state, np.maximum(policy, 0)]
+    if random.any():
+        chain[random] = np.broadcast_to(rows.mean(axis=-2), chain.shape)[random]
+        gain[random] = np.broadcast_to(reward.mean(axis=-1), gain.shape)[random]
+    return chain, gain
 
 
 def as_problem(chain: Floats, gain: Floats, discount: Floats) -> Problem:

@@ -13,8 +13,9 @@ action at random in a state where none may be advised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -39,13 +40,14 @@ from certeq.planners.episodic import check_ends
 from certeq.planners.problem import Problem
 from certeq.questions.again import draw_bagged
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, affordable_draws
-from certeq.questions.chains import LASTING, as_problem, follow, read_policy, value_chains, value_decisions
+from certeq.questions.chains import LASTING, as_problem, follow, follow_each, read_policy, value_chains, value_decisions
 from certeq.questions.credible import Posterior
-from certeq.questions.draws import BLOCK, Draws, check_writable, draw_models
+from certeq.questions.draws import Draws, check_writable, draw_models
 from certeq.questions.episodes import behavior, starts
 from certeq.questions.episodes import watched as watched_for
 
 TRAVELING = 64  # blocks that are on their way to an executor at a time
+WAITING = 16  # blocks for each thread that may wait while others are prepared
 REMEDY = "Models drawn from the posterior must end as well: set a horizon"
 
 
@@ -120,14 +122,9 @@ def posterior(
     fitted, flattery = (model.transition.dense()[None], model.reward(table)[None]), list[float]()
 
     def bagged(case: Case) -> Iterator[Draws]:
-        others = list[Case]()
-        for drawn, other in draw_bagged(case, size, rng=rng):
-            others += [] if other is None else [other]
-            yield drawn
-            if others and (counts.sparse or len(others) * drawn.counts.size >= BLOCK):
-                flattery.extend(job.flattery(others, *fitted) @ first)
-                others.clear()
-        flattery.extend(job.flattery(others, *fitted) @ first if others else [])
+        for several, again in draw_bagged(case, size, rng=rng):
+            yield from several
+            flattery.extend([] if again is None else job.flattery(again, *fitted) @ first)
 
     sources: Iterable[Draws]
     if case is None or target is not None:
@@ -167,7 +164,8 @@ def drawn_values(
     over = None if rules.horizon is not None else watched
     usual = np.asarray(rules.discount), rules.horizon, over, model.allowed, model.stranded, compiled.worth((draws,), S)
     job = _Job(read, *usual)
-    blocks = (drawn.block(i) for drawn, _ in draw_bagged(case, draws, rng=rng) for i in drawn.blocks)
+    drawn = (one for several, _ in draw_bagged(case, draws, rng=rng) for one in several)
+    blocks = (one.block(i) for one in drawn for i in one.blocks)
     return np.concatenate([job.values(*block) @ start for block in blocks], axis=1)
 
 
@@ -193,25 +191,24 @@ class _Job:
         """Value of each policy in each model, ``(P, k, S)``."""
         if self.horizon is not None:
             return self._backward(rows, reward, self.horizon)[0]
-        chains = [follow(rows, reward, policy[0]) for policy in self.policies]
-        if self.watched is not None:
-            return np.stack([value_decisions(*chain, float(self.discount), self.watched) for chain in chains])
-        if self.discount == 1:
-            for chain, gain in chains:
-                check_ends(as_problem(chain, gain, self.discount), remedy=REMEDY)
-        return np.stack([value_chains(*chain, self.discount, compiles=self.compiles) for chain in chains])
+        return np.stack([self._followed(*follow(rows, reward, policy[0])) for policy in self.policies])
 
-    def flattery(self, others: Sequence[Case], rows: Floats, reward: Floats) -> Floats:
+    def _followed(self, chain: Floats, gain: Floats) -> Floats:
+        """Value of each chain, ``(k, S)``, of as many decisions as count."""
+        over = self.horizon or self.watched
+        if over is not None:
+            return value_decisions(chain, gain, float(self.discount), over)
+        if self.discount == 1:
+            check_ends(as_problem(chain, gain, self.discount), remedy=REMEDY)
+        return value_chains(chain, gain, self.discount, compiles=self.compiles)
+
+    def flattery(self, again: Case, rows: Floats, reward: Floats) -> Floats:
         """How much more advice promises where it was chosen than in a model that had no say in it, ``(D, S)``."""
         S, A = self.allowed.shape
-        case = Case.together(others)
-        own_rows, table = case.model.transition.dense(), case.model.reward(case.table)
-        own_reward = np.broadcast_to(table, (len(others), S, A))  # known rewards are the same in all of them
-        here, there = np.empty((2, len(others), S))
-        for i, advised in enumerate(case.advise().policy.reshape(-1, S)):
-            own = replace(self, policies=[read_policy("", advised, S, A, self.horizon)])
-            here[i] = own.values(own_rows.reshape(-1, 1, S, A, S)[i], own_reward.reshape(-1, 1, S, A)[i])[0, 0]
-            there[i] = own.values(rows, reward)[0, 0]
+        advised = again.advise().policy.reshape(-1, S)
+        own = again.model.transition.dense().reshape(-1, S, A, S)
+        paid = np.broadcast_to(again.model.reward(again.table), (len(own), S, A))  # known rewards are all the same
+        here, there = (self._followed(*follow_each(*model, advised)) for model in ((own, paid), (rows, reward)))
         return here - there
 
     def _best(self, rows: Floats, reward: Floats) -> Floats:
@@ -266,11 +263,13 @@ def decided_thinly(model: Model, policy: Floats, start: Floats, discount: float,
 def _in_order(job: _Job, sources: Iterable[Draws], threads: int | None) -> list[tuple[Floats, Floats]]:
     """Do all blocks, several at a time, and give the results in order; when one fails, the rest is not begun."""
     many = threads or default_threads()
-    pool, found = ThreadPoolExecutor(many), list[tuple[Floats, Floats]]()
+    pool, found, open_ones = ThreadPoolExecutor(many), list[tuple[Floats, Floats]](), deque[Future[Any]]()
     try:
-        for some in _some(sources, 4 * many):
-            found += pool.map(lambda one: job(*one[0].block(one[1])), some)
-        return found
+        for drawn in sources:
+            open_ones += [pool.submit(lambda one, i: job(*one.block(i)), drawn, number) for number in drawn.blocks]
+            while len(open_ones) > WAITING * many:  # each holds a whole table of counts
+                found.append(open_ones.popleft().result())
+        return found + [each.result() for each in open_ones]
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -78,11 +78,11 @@ def learned_target(
     if not (np.isfinite(plain_odds) and plain_odds > 0):
         raise InputError(f"plain_odds must be a positive number; got {plain_odds}.")
     found = borrow(counts if positions else replace(counts, positions=None), expert=expert)
-    rules: dict[str, Any] = {"structures": structures, "groups": groups, "odds": odds}
+    rules: dict[str, Any] = {"table": found.table, "structures": structures, "groups": groups, "odds": odds}
     apart: dict[str, Any] = {"spread": PLAIN_SPREAD} | rules
     alike: dict[str, Any] = {"judged": found.judged, "center": CENTER, "spread": SPREAD} | rules
-    plain = learn_magnitudes(counts, table=found.table, **apart)
-    borrowed = learn_magnitudes(counts, table=found.table, **alike)
+    plain = learn_magnitudes(counts, **apart)
+    borrowed = learn_magnitudes(counts, **alike)
     gain = _total(borrowed.log_evidence) - _total(plain.log_evidence) - np.log(plain_odds)
     chance = 1 / (1 + np.exp(-np.clip(gain, -700, 700)))  # (...)
     details = Believed(found.names, found.share, chance, plain, borrowed)

@@ -14,7 +14,7 @@ from certeq.base.errors import InputError
 from certeq.data.counts import Counts
 from certeq.model import weights
 from certeq.model.evidence import draw_magnitudes
-from certeq.model.kernel import Kernel, Mixture
+from certeq.model.kernel import Kernel, Mixture, one_of
 
 LEAST, MOST = 1e-9, 1e12  # magnitudes that rows are drawn with: nothing, and certainty
 
@@ -24,8 +24,13 @@ class Belief:
     """A law that rows may have: Dirichlet around ``target``, with magnitudes that have a law of their own."""
 
     target: Kernel
-    magnitudes: Callable[..., Floats]  # (draws, rng=) -> (draws, S, A), given the data
+    magnitudes: Callable[..., Floats]  # (draws, rng=) -> (draws, S, A), given the data; data_set= where there are several
     chance: Floats  # (...): how much it is believed, given the data
+
+    def __getitem__(self, data_set: int) -> Belief:
+        """The same of one data set of several."""
+        chance = self.chance[data_set] if self.chance.ndim else self.chance
+        return Belief(one_of(self.target, data_set), partial(self.magnitudes, data_set=data_set), chance)
 
 
 @dataclass(frozen=True)
@@ -103,9 +108,10 @@ def fixed(rule: WeightRule, target: Kernel) -> Belief:
     return Belief(target, partial(_same, rule), np.ones(()))
 
 
-def _same(rule: WeightRule, draws: int, *, rng: Rng = None) -> Floats:
-    said = np.clip(rule.magnitude(), LEAST, MOST)[..., None, None]
-    return np.broadcast_to(said, (draws, *said.shape[:-2], rule.counts.n_states, rule.counts.n_actions))
+def _same(rule: WeightRule, draws: int, *, rng: Rng = None, data_set: int | None = None) -> Floats:
+    said = np.clip(rule.magnitude(), LEAST, MOST)
+    own = said if data_set is None or not said.ndim else said[data_set]
+    return np.broadcast_to(own[..., None, None], (draws, *own.shape, rule.counts.n_states, rule.counts.n_actions))
 
 
 def strength_of(
