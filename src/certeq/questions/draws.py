@@ -36,6 +36,7 @@ Law: TypeAlias = Floats | RewardPosterior | ByOutcome
 
 LARGEST = 16_000_000  # numbers in one drawn model, an eighth of a gigabyte; drawing takes a few times that
 BLOCK = 2_000_000  # numbers drawn together
+FEW = 20_000  # numbers that NumPy draws: below it nobody should wait for a compiler
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,15 @@ def draw_rows(alpha: Floats, random: np.random.Generator) -> Floats:
     """Draw Dirichlet rows with these parameters, ``(..., N)``; outcomes with parameter 0 have no chance.
 
     A row is a set of gamma variates over their sum. Where the parameters are so small that all of them round to zero,
-    one outcome has all the mass: which one is a draw by the parameters.
+    one outcome has all the mass: which one is a draw by the parameters. Many numbers are drawn by a compiled kernel.
     """
+    if alpha.size > FEW:
+        from certeq.base.random import words
+        from certeq.model import drawing
+
+        out, flat = np.empty(alpha.shape), np.ascontiguousarray(alpha).reshape(-1, alpha.shape[-1])
+        drawing.draw(flat, words(random, 1)[0], out.reshape(flat.shape))
+        return out
     rows = random.standard_gamma(alpha)
     total = rows.sum(axis=-1, keepdims=True)
     lost = total[..., 0] == 0
