@@ -51,6 +51,7 @@ WORK = 5e8  # draws times policies times states cubed that are worth the wait
 MOST = 64  # policies
 KEPT = 40_000_000  # numbers in all drawn rows; up to here they are kept rather than drawn again
 ROOM = 50_000_000  # numbers in the tables that all draws are added up in
+CACHED = 30_000  # numbers that are gone through once for each part of a reward
 ROUNDING = 1e-12  # a gain that is smaller than this part of the value is none
 SHOWN = 5  # pairs that the words name
 
@@ -267,9 +268,9 @@ def _tabulate(models: _Models, policies: Integers, discount: float, start: Float
     for block, rows, reward, paid in models:
         for k, policy in enumerate(policies):
             found = _look((rows, reward, paid), policy, discount, start, models.move[block], shape[-1])
-            for g in np.unique(member[block]):
-                for table, part in zip(sums, found, strict=True):
-                    table[k, g] += part[member[block] == g].sum(axis=0)
+            own, begin = np.unique(member[block], return_index=True)  # in order
+            for table, part in zip(sums, found, strict=True):
+                table[k, own] += np.add.reduceat(part, begin, axis=0)
     return sums, np.bincount(member)
 
 
@@ -295,11 +296,17 @@ def _look(
     over = outcomes - len(policy)  # 1 where ending is an outcome: nothing is worth anything beyond it
     later, return_to = np.pad(value, ((0, 0), (0, over))), np.pad(back, ((0, 0), (0, 0), (0, over)))
     stay, go = 1 - move[..., None], move[..., None]
-    slope = weight[..., None] / (own[..., None] - discount * (stay * again[..., None] + go * return_to[:, :, None]))
-    ahead_then = stay * ahead[..., None] + go * later[:, None, None]
-    reward_then = reward[..., None] if paid is None else stay * reward[..., None] + go * paid
-    gain = reward_then + discount * ahead_then - value[..., None, None]
-    return _Tables(before, total[..., None] + slope * gain, slope)
+    slope = (discount * go) * return_to[:, :, None]  # the next lines are of large arrays, and change them in place
+    np.subtract(own[..., None] - discount * stay * again[..., None], slope, out=slope)
+    np.divide(weight[..., None], slope, out=slope)
+    known = reward[..., None] if paid is None else stay * reward[..., None]
+    after = (discount * go) * later[:, None, None]
+    after += known + discount * stay * ahead[..., None] - value[..., None, None]
+    if paid is not None:
+        after += go * paid
+    after *= slope
+    after += total[..., None]
+    return _Tables(before, after, slope)
 
 
 def _mean(tables: _Tables, sizes: Integers, without: int | None = None) -> _Tables:
@@ -313,14 +320,18 @@ def _gain(tables: _Tables, models: _Models, allowed: Booleans) -> tuple[Floats, 
     S, A = allowed.shape
     found = np.zeros((S, A))
     value = np.where(allowed, tables.before.max(axis=0), -np.inf)  # (S, A), of the best policy with that action
-    for s in range(S):
-        chance = models.predicted[s]  # (A, N)
-        others = np.where(np.eye(A, dtype=bool), -np.inf, value[s]).max(axis=1)  # (A,)
-        shift = (tables.slope[:, s] * models.spread[s])[..., None] * models.parts
-        own = (tables.after[:, s, ..., None] + shift).max(axis=0)  # (A, N, parts)
-        changing = (chance * (np.maximum(own, others[:, None, None]) @ models.chance)).sum(axis=-1)
-        staying = np.maximum((tables.after[:, s] * chance).sum(axis=-1).max(axis=0), others)
-        found[s] = changing - staying
+    others = np.where(np.eye(A, dtype=bool), -np.inf, value[:, None, :]).max(axis=-1)  # (S, A)
+    step = max(1, CACHED // (len(tables.after) * tables.after[0, 0].size))
+    for some in (slice(s, s + step) for s in range(0, S, step)):
+        after, chance = tables.after[:, some], models.predicted[some]  # (K, s, A, N), (s, A, N)
+        shift = tables.slope[:, some] * models.spread[some]
+        changing, moved = np.zeros(chance.shape), np.empty(shift.shape)
+        for part, often in zip(models.parts, models.chance, strict=True):
+            np.multiply(part, shift, out=moved)
+            moved += after
+            changing += often * np.maximum(moved.max(axis=0), others[some, :, None])
+        staying = np.maximum((after * chance).sum(axis=-1).max(axis=0), others[some])
+        found[some] = (chance * changing).sum(axis=-1) - staying
     best = float(value.max())
     return np.where(found > ROUNDING * abs(best), found, 0.0), best
 

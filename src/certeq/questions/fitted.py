@@ -96,12 +96,14 @@ def _critic(log: Log, made: Fitted, v: Floats) -> Critic:
 
 def _backward(log: Log, made: Fitted, horizon: int) -> Critic:
     """Values of so many decisions, from the last one back."""
-    S = len(made.mean)
+    S, of, rows = len(made.mean), log.pair, log.by_step
     v, pair, after = np.zeros(S + 1), np.empty(len(log.state)), np.empty(len(log.state))
     for t in reversed(range(horizon)):
-        here, follows = log.step == t, np.where(log.ended, 0.0, v[made.reach])
+        follows = np.where(log.ended, 0.0, v[made.reach])
         target = log.reward + log.discount * follows
-        pair[here], after[here] = _sums(log.pair, made.own * target)[here], follows[here]
+        if t < len(rows):
+            pair[rows[t]] = np.bincount(of, made.own * target)[of[rows[t]]]
+            after[rows[t]] = follows[rows[t]]
         states = np.bincount(log.state, made.part[t % len(made.part)] * target, minlength=S)
         v = np.append(states, made.mean @ states)
     return Critic(v[made.node], pair, after)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,25 +36,31 @@ class Log:
     horizon: int | None
     action_values: Floats | None  # (1 or H, S, A): what doubly robust estimates go by instead of fitted ones
 
-    @property
+    @cached_property
     def last(self) -> Integers:
         """Place of the last row of each episode, ``(E,)``."""
         return np.asarray(np.cumsum(self.length) - 1)
 
-    @property
+    @cached_property
     def first(self) -> Integers:
         """Place of the first row of each episode, ``(E,)``."""
         return np.asarray(np.cumsum(self.length) - self.length)
 
-    @property
+    @cached_property
     def pair(self) -> Integers:
         """Number of each row's pair, ``(n,)``."""
         return np.asarray(self.state * self.policy.shape[2] + self.action)
 
-    @property
+    @cached_property
     def at(self) -> Integers:
         """Where the policy of each row's step stands, ``(n,)``."""
         return np.minimum(self.step, len(self.policy) - 1)
+
+    @cached_property
+    def by_step(self) -> list[Integers]:
+        """Places of the rows of each step."""
+        ends = np.cumsum(np.bincount(self.step))[:-1]
+        return np.split(np.argsort(self.step, kind="stable"), ends)
 
     @property
     def unwatched(self) -> float:

@@ -179,25 +179,35 @@ class _Extreme:
     def values(self, block: _Block) -> Floats:
         """Values in each drawn model, ``(k, S)``."""
         rows, reward, part = block
-        kept = rows * (1 - part)[..., None]
         if self.horizon is not None:
             value = np.zeros((len(rows), rows.shape[1]))
+            chain, gain, leak = self._followed(block, self.policy[-1])
             for t in reversed(range(self.horizon)):
-                ahead = (kept @ value[:, None, :, None])[..., 0]
-                q = (1 - part) * reward + self.discount * ahead + part * self._unseen(value, reward)
-                value = (self.policy[t % len(self.policy)] * q).sum(axis=-1)
+                policy = self.policy[t % len(self.policy)]
+                if len(self.policy) > 1:
+                    chain, gain, leak = self._followed(block, policy)
+                state, goes_on = self._choice(value)
+                ahead = goes_on * self.discount * value[np.arange(len(value)), state]
+                paid = (policy * part * self._pay(goes_on, reward)).sum(axis=-1)
+                value = gain + self.discount * (chain @ value[..., None])[..., 0] + paid + leak * ahead[:, None]
             return value
-        chain, gain = follow(kept, (1 - part) * reward, self.policy[0])
+        chain, gain, leak = self._followed(block, self.policy[0])
         compiles = compiled.worth((len(rows),), rows.shape[1])
         value = value_chains(chain, gain, np.asarray(self.discount), compiles=compiles)
         for _ in range(ROUNDS):
             state, goes_on = self._choice(value)
             to = chain.copy()
-            leak = (self.policy[0] * part).sum(axis=-1) * goes_on[:, None]
-            to[np.arange(len(to)), :, state] += leak
+            to[np.arange(len(to)), :, state] += leak * goes_on[:, None]
             paid = gain + (self.policy[0] * part * self._pay(goes_on, reward)).sum(axis=-1)
             value = value_chains(to, paid, np.asarray(self.discount), compiles=compiles)
         return value
+
+    def _followed(self, block: _Block, policy: Floats) -> tuple[Floats, Floats, Floats]:
+        """What a policy makes of the seen parts, rows ``(k, S, S)`` and rewards, and how much is unseen, ``(k, S)``."""
+        rows, reward, part = block
+        seen = policy * (1 - part)
+        chain = np.einsum("ksa,ksan->ksn", seen, rows)
+        return chain, (seen * reward).sum(axis=-1), (policy * part).sum(axis=-1)
 
     def _choice(self, value: Floats) -> tuple[Integers, Floats]:
         """The worst or best state, ``(k,)``, and whether to go there (1) rather than to end (0)."""
