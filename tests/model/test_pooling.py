@@ -100,8 +100,8 @@ def test_strengths_are_sought_in_turn_each_given_the_other_twice(chain, seed, no
             if error(strength, outer) < least * pooling.SAME:
                 inner, least = strength, error(strength, outer)
     found = pooling.best(groups, noise)
-    np.testing.assert_array_equal(found.error, error(inner, outer))
-    np.testing.assert_array_equal(found.mean, pooling.blend(groups, [inner, *[outer] * (len(groups) - 2)]))
+    np.testing.assert_allclose(found.error, error(inner, outer), rtol=1e-12)
+    np.testing.assert_allclose(found.mean, pooling.blend(groups, [inner, *[outer] * (len(groups) - 2)]))
 
 
 @given(SEEDS)

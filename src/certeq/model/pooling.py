@@ -144,9 +144,20 @@ def _errors(chain: Sequence[Group], noise: Floats) -> Floats:
     tried = STRENGTHS if (noise > 0).any() else STRENGTHS[:1]
     found = np.full((len(STRENGTHS), len(STRENGTHS), *noise.shape), np.inf)
     wide = np.array(STRENGTHS).reshape(-1, *[1] * (noise.ndim + 2))
-    ahead = _without_one(chain[1:], [wide] * (len(chain) - 2))  # the same for every strength of the pair
-    for i, strength in enumerate(tried):
-        found[i] = _error(chain[0], *_toward(chain[0], strength, *ahead), noise)
+    u, v = _without_one(chain[1:], [wide] * (len(chain) - 2))  # the same for every strength of the pair
+    rows, total = chain[0]
+    mean, spare = total / np.maximum(rows, 1), np.maximum(rows - 1, 0) * noise[..., None, None]
+    for i, strength in enumerate(tried):  # as `_toward` and `_error` have it, with what is divided by divided once
+        alone = rows <= 1
+        part = np.where(alone, 0.0, 1 / np.where(alone, 1.0, rows - 1 + strength))
+        kept = np.where(alone, 1.0, strength * part)
+        near = kept * v
+        near += 1 + part  # 1 + v of the pair
+        apart = near * mean
+        apart -= kept * u
+        apart -= total * part
+        found[i] = np.einsum("...sa,...sa,...sa->...", near, near, spare)
+        found[i] += np.einsum("...sa,...sa,...sa->...", apart, apart, rows)
     return found
 
 

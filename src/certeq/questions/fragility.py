@@ -22,7 +22,7 @@ number could hide between those that were tried.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ from certeq.data.counts import Counts
 from certeq.data.sums import Sums
 from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
-from certeq.planners import FinitePlan
+from certeq.planners import FinitePlan, compiled
 from certeq.questions.asking import WORK, Asking, Question, effort
 from certeq.questions.path import ROUGHLY, RegularizationPath, follow, path
 from certeq.questions.words import advised, listed, name
@@ -257,20 +257,24 @@ def _arrival(batch: Batch) -> Integers:
 def _fewest(case: Case, rows: AddedRows, advice: Integers, cap: int) -> Integers:
     """Smallest number of rows of each kind that overturns the advice of their state, ``(B,)``; cap + 1 if none does."""
     low, high = np.zeros(len(rows.state), dtype=np.int64), np.full(len(rows.state), cap + 1)  # not enough; enough
+    small, many = not case.data.counts.sparse, (SOON * len(rows.state),)  # all trials together may be worth a compiler
+    how = {"engine": "numba"} if small and compiled.worth(many, case.data.counts.n_states) else {}
     for trial in (*(2**i for i in range(SOON) if 2**i < cap), cap):
         left = np.flatnonzero(high > cap)
-        overturned = _overturns(case, rows.at(left), np.full(len(left), trial), advice)
+        overturned = _overturns(case, rows.at(left), np.full(len(left), trial), advice, how)
         high[left[overturned]], low[left[~overturned]] = trial, trial
     while True:
         left = np.flatnonzero((high <= cap) & (high - low > 1))
         if not len(left):
             return high
         trials = np.minimum((low + high) // 2, 2 * low)[left]
-        overturned = _overturns(case, rows.at(left), trials, advice)
+        overturned = _overturns(case, rows.at(left), trials, advice, how)
         high[left], low[left] = np.where(overturned, trials, high[left]), np.where(overturned, low[left], trials)
 
 
-def _overturns(case: Case, rows: AddedRows, times: Integers, advice: Integers) -> Booleans:
+def _overturns(
+    case: Case, rows: AddedRows, times: Integers, advice: Integers, how: Mapping[str, Any]
+) -> Booleans:
     """Whether so many rows of each kind change the advice of their state, ``(B,)``."""
     S, A = case.data.counts.n_states, case.data.counts.n_actions
     size = 1 if case.data.counts.sparse else max(1, ROOM // (S * A * S))
@@ -278,7 +282,7 @@ def _overturns(case: Case, rows: AddedRows, times: Integers, advice: Integers) -
     for start in range(0, len(times), size):
         block = slice(start, start + size)
         state = rows.state[block]
-        policy = np.atleast_2d(_with_rows(case, rows.at(block), times[block]).advise().policy)
+        policy = np.atleast_2d(_with_rows(case, rows.at(block), times[block]).advise(**how).policy)
         found[block] = policy[np.arange(len(state)), state] != advice[state]
     return found
 
