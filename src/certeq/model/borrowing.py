@@ -197,7 +197,8 @@ def judge(
                     q[NEAR_MOVES] = (fields[3, k] + LOCAL * q[WIDER_MOVES]) / (near + LOCAL)
                     q[NEAR] = (fields[4, k] + LOCAL * q[ACTION]) / (between + LOCAL)
                 elif J > MOVES:  # a state without a place has nothing near it
-                    q[MOVES : NEAR_MOVES + 1] = q[UNIFORM]
+                    for j in range(MOVES, NEAR_MOVES + 1):
+                        q[j] = q[UNIFORM]
                     q[NEAR] = q[ACTION]
                 if mixed:
                     out[at, 0] = 0.0

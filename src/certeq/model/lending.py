@@ -126,10 +126,14 @@ def write(
 ) -> None:
     """Write the mixed rows of all pairs of some data sets, ``out`` (D, S, A, N); ``share`` is (D, A, J)."""
     S, A, N = table.states, table.actions, table.outcomes
-    values, general, around = np.zeros(N), np.zeros(N), np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
+    values, general, arrived = np.zeros(N), np.zeros(N), np.zeros(N)
+    around = np.empty((2, max(len(grid.offsets), 1)), dtype=np.int64)
     room = np.empty(len(moves.source), dtype=np.int32)
     for d in range(start, stop):
-        arrived = totals.arrived[d].sum(axis=0)
+        arrived[:] = 0.0
+        for a in range(A):
+            for n in range(N):
+                arrived[n] += totals.arrived[d, a, n]
         for s in range(S):
             found, close = neighbors(grid, s, around)
             here = landings(grid, moves, d, s, room)

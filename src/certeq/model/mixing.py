@@ -59,9 +59,21 @@ def _mean(share: Any, a: int, q: Any, i: int) -> float:
 
 
 @_compile
+def _sum(x: Any) -> float:
+    """Sum in order. Loops compile far sooner than expressions with arrays, which bring all of broadcasting along."""
+    total = 0.0
+    for j in range(len(x)):
+        total += x[j]
+    return total
+
+
+@_compile
 def _tails(visits: Any) -> Any:
     """How many pairs have more than i visits, for i below 64 and below the most visits."""
-    tail = np.zeros(int(min(visits.max(), 64.0)) if len(visits) else 0)
+    most = 0.0
+    for i in range(len(visits)):
+        most = max(most, visits[i])
+    tail = np.zeros(int(min(most, 64.0)))
     for i in range(len(visits)):
         if visits[i] > 0:
             tail[int(min(visits[i], len(tail))) - 1] += 1.0
@@ -83,7 +95,10 @@ def mix(q: Any, count: Any, action: Any, visits: Any, outcomes: int, share: Any)
     for j in range(J):
         if len(count) and q[0, j] == 0.0:
             prior[j] = 0.0
-    share[:] = prior / prior.sum()
+    whole = _sum(prior)
+    for a in range(A):
+        for j in range(J):
+            share[a, j] = prior[j] / whole
     for _ in range(ROUNDS):
         gained[:] = 0.0
         drawn, held = 1.0, 1.0 / outcomes
@@ -99,13 +114,19 @@ def mix(q: Any, count: Any, action: Any, visits: Any, outcomes: int, share: Any)
         for i in range(len(tail)):
             held += tail[i] / (M + i)
         M = drawn / held
-        gained *= share
         for j in range(J):
-            total[j] = prior[j] + gained[:, j].sum()
-        total /= total.sum()
+            for_all = 0.0
+            for a in range(A):
+                gained[a, j] *= share[a, j]
+                for_all += gained[a, j]
+            total[j] = prior[j] + for_all
+        whole = _sum(total)
         for a in range(A):
-            share[a] = gained[a] + FOLLOW * total
-            share[a] /= share[a].sum()
+            for j in range(J):
+                share[a, j] = gained[a, j] + FOLLOW * (total[j] / whole)
+            own = _sum(share[a])
+            for j in range(J):
+                share[a, j] /= own
 
 
 @_compile
@@ -128,7 +149,8 @@ def learn(
         q, action, visits = np.zeros((last - first, J)), np.empty(last - first, dtype=np.int64), np.empty(last - first)
         judge(d, 0, S, table, grid, moves, totals, share[d, :, :borrowed], False, q, action, visits)
         if known.shape[1]:
-            q[:, borrowed] = known[first:last, 0]
+            for i in range(last - first):
+                q[i, borrowed] = known[first + i, 0]
         mine = share[d]
         mix(q, table.count[first:last], action, visits, table.outcomes, mine)
         for i in range(last - first):

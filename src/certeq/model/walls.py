@@ -119,7 +119,11 @@ def close(start: int, stop: int, table: Any, grid: Any, moves: Any, totals: Any,
     """Find the walls of some data sets; ``out`` is (D, S, 2d)."""
     S, A, sides = table.states, table.actions, out.shape[2]
     beyond, own = np.empty((S, sides), dtype=np.int32), np.empty((S, sides), dtype=np.float32)
-    would = np.empty((A, sides, np.abs(moves.shift).max()))
+    longest = 0
+    for m in range(moves.shift.shape[0]):
+        for k in range(moves.shift.shape[1]):
+            longest = max(longest, abs(moves.shift[m, k]))
+    would = np.empty((A, sides, longest))
     for s in range(S):
         for side in range(sides):
             beyond[s, side] = _next(grid, s, side) if grid.placed[s] else -1
@@ -148,7 +152,10 @@ def _surely(beyond: Any, own: Any, s: int, side: int) -> bool:
 def _continue(beyond: Any, own: Any, closed: Any) -> None:
     """Close what a closed border goes on to, if its own rows speak for that: back and forth until nothing changes."""
     S, sides = closed.shape
-    more, back = bool(closed.any()), False
+    more, back = False, False
+    for s in range(S):
+        for side in range(sides):
+            more |= closed[s, side]
     while more:
         more = False
         for i in range(S):
@@ -168,7 +175,8 @@ def landings(grid: Any, moves: Any, d: int, s: int, room: Any) -> Any:
     if moves.lands.shape[1]:
         if not walled:
             return moves.lands[s]
-        room[:] = moves.lands[s]
+        for m in range(len(room)):
+            room[m] = moves.lands[s, m]
     else:
         look_ahead(grid, s, moves.source, moves.outcome, room)
     if walled and grid.placed[s]:
