@@ -1242,3 +1242,43 @@ def few_rules(agree: Sequence[Sequence[int]], ways: Sequence[Collection[int]], l
         if best is None or best[0] < max(least * best_of_all, 1):
             return tree
         tree[best[1] : best[1] + 1] = best[2]
+
+
+def dirichlet_row(alpha: Any, uniform: Any) -> list[float]:
+    """A Dirichlet row from uniform numbers: gamma variates by Best (from 1 on) and by Ahrens and Dieter (below)."""
+
+    def large(a: float) -> float:
+        if a == 1.0:
+            return -math.log(1 - next(uniform))
+        while True:
+            u, v = next(uniform), next(uniform)
+            w = u * (1 - u)
+            y = math.sqrt((3 * a - 0.75) / w) * (u - 0.5)
+            x = a - 1 + y
+            if x > 0 and math.log(64 * w**3 * v**2) <= 2 * ((a - 1) * math.log(x / (a - 1)) - y):
+                return x
+
+    def small(a: float, least: float) -> float:
+        while True:
+            u = next(uniform)
+            y = 0.0
+            if u <= 1 - a:
+                log_x = math.log(u) / a
+                if log_x < least:
+                    return 0.0
+            else:
+                y = -math.log((1 - u) / a)
+                log_x = math.log(1 - a + a * y) / a
+            if math.exp(log_x) <= y - math.log(1 - next(uniform)):
+                return math.exp(log_x)
+
+    row = [large(a) if a >= 1 else 0.0 for a in alpha]
+    least = math.log(1e-18 * sum(row)) if sum(row) > 0 else -700.0
+    row = [small(a, least) if 0 < a < 1 else x for a, x in zip(alpha, row, strict=True)]
+    if sum(row) == 0:
+        level, u = 0.0, next(uniform) * sum(alpha)
+        for i, a in enumerate(alpha):
+            level += a
+            if u < level:
+                return [float(j == i) for j in range(len(alpha))]
+    return [x / sum(row) for x in row]

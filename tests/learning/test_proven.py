@@ -111,7 +111,10 @@ def test_renaming_and_reordering_change_nothing(seed, states, actions):
 
 def test_several_data_sets_together_are_let_in_as_each_alone():
     cases = [Case(Data.of(logged(seed)), Rules(discount=GAMMA)) for seed in range(4)]
-    counts, sums = (Counts.stack([case.data.counts for case in cases]), Sums.stack([case.data.reward for case in cases]))
+    counts, sums = (
+        Counts.stack([case.data.counts for case in cases]),
+        Sums.stack([case.data.reward for case in cases]),
+    )
     together = cases[0].given(counts, sums)
     for i, case in enumerate(cases):
         np.testing.assert_array_equal(together.model.allowed[i], case.model.allowed)

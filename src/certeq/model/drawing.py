@@ -64,7 +64,7 @@ def small(shape: float, least: float, state: Any) -> Any:
 
 @_plain
 def draw(alpha: Floats, seed: Any, out: Floats) -> None:
-    """Draw rows with these parameters, ``(rows, N)``; where all variates round to zero, one outcome by the parameters."""
+    """Draw rows with these parameters, ``(rows, N)``; where all round to zero, one outcome by the parameters."""
     state = seeded(seed)
     for r in range(alpha.shape[0]):
         given, row = alpha[r], out[r]

@@ -157,22 +157,22 @@ def draw_magnitudes(
     dirichlet.row_likelihoods(0, S * A, pointer, count, share, target is None and judged is None, visits, grid, rows)
     chosen = _groups(structures, groups or {}, S, A)
     posteriors, evidence = [], np.zeros((1, len(chosen)))
-    for k, table in enumerate(chosen.values()):
-        posterior = np.zeros((int(table.max()) + 1, len(grid)))
-        np.add.at(posterior, table.ravel(), rows)
+    for k, group in enumerate(chosen.values()):
+        posterior = np.zeros((int(group.max()) + 1, len(grid)))
+        np.add.at(posterior, group.ravel(), rows)
         posterior += prior
         evidence[0, k] = _normalize(posterior).sum()
         posteriors.append(posterior)
     evidence[0, 0] += np.log(odds)
     which = random.choice(len(chosen), size=whole("draws", draws, 1), p=_shares(evidence)[0])
     out = np.empty((draws, S * A))
-    for k, table in enumerate(chosen.values()):
+    for k, group in enumerate(chosen.values()):
         places = np.flatnonzero(which == k)
         level = np.cumsum(posteriors[k], axis=1)
         level[:, -1] = 1.0
         for i in places:
             at = (random.random((len(level), 1)) > level).sum(axis=1)  # inverse of the distribution function
-            out[i] = grid[at][table.ravel()]
+            out[i] = grid[at][group.ravel()]
     return out.reshape(draws, S, A)
 
 

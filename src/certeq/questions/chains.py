@@ -44,7 +44,7 @@ def follow(rows: Floats, reward: Floats, policy: Floats) -> tuple[Floats, Floats
 
 
 def follow_each(rows: Floats, reward: Floats, policy: Integers) -> tuple[Floats, Floats]:
-    """The same of a policy ``(k, S)`` of each model, -1 for any action at random; of one model, of all policies in it."""
+    """The same of one policy in each model, ``(k, S)``, -1 for any action at random; of one model, of all in it."""
     state, random = np.arange(policy.shape[-1]), policy < 0
     model = np.arange(len(rows))[:, None]
     chain, gain = rows[model, state, np.maximum(policy, 0)], reward[model, state, np.maximum(policy, 0)]

@@ -272,9 +272,7 @@ def _fewest(case: Case, rows: AddedRows, advice: Integers, cap: int) -> Integers
         high[left], low[left] = np.where(overturned, trials, high[left]), np.where(overturned, low[left], trials)
 
 
-def _overturns(
-    case: Case, rows: AddedRows, times: Integers, advice: Integers, how: Mapping[str, Any]
-) -> Booleans:
+def _overturns(case: Case, rows: AddedRows, times: Integers, advice: Integers, how: Mapping[str, Any]) -> Booleans:
     """Whether so many rows of each kind change the advice of their state, ``(B,)``."""
     S, A = case.data.counts.n_states, case.data.counts.n_actions
     size = 1 if case.data.counts.sparse else max(1, ROOM // (S * A * S))

@@ -24,7 +24,7 @@ class Belief:
     """A law that rows may have: Dirichlet around ``target``, with magnitudes that have a law of their own."""
 
     target: Kernel
-    magnitudes: Callable[..., Floats]  # (draws, rng=) -> (draws, S, A), given the data; data_set= where there are several
+    magnitudes: Callable[..., Floats]  # (draws, rng=) -> (draws, S, A), given the data; data_set= of several
     chance: Floats  # (...): how much it is believed, given the data
 
     def __getitem__(self, data_set: int) -> Belief:
