@@ -152,10 +152,10 @@ def draw_rows(alpha: Floats, random: np.random.Generator) -> Floats:
     """
     if alpha.size > FEW:
         from certeq.base.random import words
-        from certeq.model import drawing
+        from certeq.model import gammas
 
         out, flat = np.empty(alpha.shape), np.ascontiguousarray(alpha).reshape(-1, alpha.shape[-1])
-        drawing.draw(flat, words(random, 1)[0], out.reshape(flat.shape))
+        gammas.draw(flat, words(random, 1)[0], out.reshape(flat.shape))
         return out
     rows = random.standard_gamma(alpha)
     total = rows.sum(axis=-1, keepdims=True)

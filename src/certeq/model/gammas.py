@@ -1,4 +1,4 @@
-"""Drawing rows: Dirichlet rows of which most outcomes have next to no chance, compiled.
+"""Gamma variates: Dirichlet rows, of which most outcomes have next to no chance, drawn in a compiled kernel.
 
 A row is a set of gamma variates over their sum. Of a thousand outcomes, a handful was seen; the others have parameters
 far below one, and variates that nearly always round to nothing beside those of the outcomes that were seen. So these

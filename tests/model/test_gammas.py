@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from certeq.base.random import stream, words
-from certeq.model.drawing import draw
+from certeq.model.gammas import draw
 from certeq.questions import draws
 from naive import dirichlet_row
 from strategies import SEEDS
