@@ -89,7 +89,6 @@ def telling(state: Integers, place: Integers, action: Integers) -> tuple[float, 
     def total(which: int, values: Floats) -> Floats:
         return np.asarray(np.bincount(of[which], values, minlength=len(n)), dtype=np.float64)
 
-    from scipy.special import chdtrc
 
     c, p, q = (each[1] for each in (both, one, other))
     pairs = n * (n - 1)
