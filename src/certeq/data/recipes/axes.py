@@ -92,8 +92,9 @@ class Labels:
             return None
         if self.kind == "integer":
             numbers = [int(label) for label in self.labels]
-            if max(numbers) - min(numbers) <= SCATTERED * self.size:
-                return np.array([number - min(numbers) for number in numbers], dtype=np.int64)
+            low = min(numbers)
+            if max(numbers) - low <= SCATTERED * self.size:
+                return np.array([number - low for number in numbers], dtype=np.int64)
         return np.arange(self.size)
 
 
