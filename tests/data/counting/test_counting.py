@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certeq import InputError
-from certeq.data.counting import coding, count, dictionaries
+from certeq.data.counting import coding, count, dictionaries, pieces
 
 
 def check(path, told, **how):
@@ -148,6 +148,17 @@ def read_alike(frame, piece_rows, path):
     assert tallied.action_recipe == batch.action_recipe
     assert dict(tallied.dropped) == dict(batch.dropped)
     return False
+
+
+@pytest.mark.parametrize("S", [3, 300])  # blocks have all labels, or each its own
+def test_pieces_that_are_coded_in_blocks_give_the_same_bytes(parquet, monkeypatch, S):
+    frame = rows(S=S).with_columns(ward=pl.col("ward").str.len_chars(), next_ward=pl.lit(1), drug=pl.col("done"))
+    path = parquet(frame, group=70)
+    for told in (ROLES, ROLES | {"reward": False}):
+        monkeypatch.setattr(pieces, "BLOCK", 1 << 18)
+        whole = count(path, **told, piece_rows=400).to_bytes()
+        monkeypatch.setattr(pieces, "BLOCK", 1)
+        assert count(path, **told, piece_rows=400).to_bytes() == whole
 
 
 def test_text_is_read_alike_with_pyarrow_and_without(parquet, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from counted import ROLES, rows
 
 from certeq import InputError
-from certeq.data.counting import count, running
+from certeq.data.counting import count, running, shares
 from certeq.data.counting import kept as keeping
 from certeq.data.counting import parquet as files
 from certeq.data.counting.kept import from_arrays, identity, to_arrays
@@ -34,7 +34,7 @@ def counted(monkeypatch):
             if number is not None and len(seen) >= number:
                 raise Stopped
             seen.append([(piece.file.name, piece.start) for piece in share])
-            return running.tree(share, lambda piece: running.count_piece(piece, layout), running.merge)
+            return running.tree(share, lambda piece: shares.count_share([piece], layout), running.merge)
 
         seen.clear()
         monkeypatch.setattr(running, "count_share", counting)

@@ -11,9 +11,11 @@ from counted import rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certeq.data.counting import shares
 from certeq.data.counting.parts import merge
-from certeq.data.counting.pieces import Layout, count_rows
-from certeq.data.counting.running import _shares, tree
+from certeq.data.counting.pieces import Layout, code_rows
+from certeq.data.counting.running import _shares
+from certeq.data.counting.shares import count_pieces, tree
 from certeq.data.reading.roles import Roles
 
 LAYOUT = Layout(
@@ -22,7 +24,14 @@ LAYOUT = Layout(
 
 
 def part(frame):
-    return count_rows(frame, LAYOUT, range(frame.height))
+    return together([frame])
+
+
+def together(frames):
+    def code(frame):
+        return [code_rows(frame, LAYOUT, range(frame.height))]
+
+    return count_pieces(frames, code, LAYOUT, max(frame.height for frame in frames))
 
 
 def same(one, other, *, exactly=True):
@@ -48,6 +57,13 @@ def test_parts_of_any_rows_merge_to_the_part_of_all(seed, cuts):
     edges = [0, *sorted(cuts), 200]
     parts = [part(frame[a:b]) for a, b in itertools.pairwise(edges)]
     same(functools.reduce(merge, parts), part(frame), exactly=False)
+
+
+@pytest.mark.parametrize("S", [4, 400])  # pieces have all labels, or each its own
+def test_pieces_that_are_counted_together_give_the_part_of_pieces_counted_one_by_one(S, monkeypatch):
+    monkeypatch.setattr(shares, "TOGETHER", 3)
+    pieces = [rows(n, n, S) for n in (90, 0, 60, 61, 62, 63, 64, 1, 90)]
+    same(together(pieces), tree(pieces, part, merge))
 
 
 def test_merging_is_symmetric_and_knows_nothing_to_add():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certeq.data.counting import tallying
-from certeq.data.counting.tallying import count, earn, number, replace
+from certeq.data.counting.tallying import Store, count, earn, number, replace
 
 
 def codes(values):
@@ -55,6 +55,23 @@ def test_many_rows_are_counted_whatever_the_number_of_digits(S, A, N):
     lines = np.repeat(np.arange(S * A), np.diff(cells.pointer))
     assert np.array_equal(lines * N + cells.outcome, key)
     assert np.array_equal(cells.number, often)
+
+
+@pytest.mark.parametrize("laid_out", [tallying.LAID_OUT, -1])
+@pytest.mark.parametrize("different", [40, 10**6])
+def test_blocks_are_counted_together_by_counters_or_by_sorting_alike(laid_out, different, monkeypatch):
+    monkeypatch.setattr(tallying, "LAID_OUT", laid_out)
+    rng = np.random.default_rng(0)
+    S, A, N, store = 300, 7, 301, Store(6500, 300, 7, 301)
+    wanted = Counter()
+    for n in (4000, 0, 2500):
+        key = rng.integers(0, S * A * N, different)[rng.integers(0, different, n)]
+        state, action, outcome = key // (A * N), key // N % A, key % N
+        store.add(codes(state), codes(action), codes(outcome))
+        wanted.update(zip(state.tolist(), action.tolist(), outcome.tolist(), strict=True))
+    assert store.rows == 6500
+    assert listed(store.cells(), A) == dict(wanted)
+    assert listed(store.cells(), A) == dict(wanted)  # what was counted is still held
 
 
 def test_more_cells_than_a_key_can_tell_apart_are_refused():
@@ -111,7 +128,10 @@ def test_rewards_add_up_as_in_a_loop(drawn, seed):
     for s, a, n, r in zip(state.tolist(), action.tolist(), outcome.tolist(), reward.tolist(), strict=True):
         spread[int(n == N - 1)] += (r / 16 - mean[int(n == N - 1), s * A + a]) ** 2
         rows[n == N - 1].append(r)
-    found = earn(state, action, outcome, reward, visits.ravel(), A, N, 16.0)
+    columns = state, action, outcome, reward
+    found = earn([tuple(column[rows] for column in columns) for rows in (slice(7), slice(7, None))], S, A, N, 16.0)
+    assert np.array_equal(found.number, visits.ravel())
+    assert np.array_equal(found.arrivals, np.bincount(outcome, minlength=N))
     assert np.array_equal(found.pairs, total.ravel())
     assert found.span.tolist() == [[min(kind, default=np.inf), max(kind, default=-np.inf)] for kind in rows]
     assert np.array_equal(found.arrived, arrived)

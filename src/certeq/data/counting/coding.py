@@ -216,7 +216,11 @@ def _numbers(source: Source, choice: Binning | None) -> tuple[LabelSeries, list[
 
 def _values(series: Any, name: str) -> Values:
     """Read a column that is not text: quickly where it holds integers without gaps, as a large one should."""
-    if series.dtype.is_integer() and not series.null_count() and (not len(series) or series.max() < 2**63):
+    import polars as pl
+
+    wide = series.dtype in (pl.UInt64, pl.Int128, pl.UInt128)
+    fits = series.dtype.is_integer() and (not wide or not len(series) or series.max() < 2**63)
+    if fits and not series.null_count():
         array = series.to_numpy()
         return Values("integer", array.astype(np.int64) if array.dtype == np.uint64 else array, None)
     found = column(series, name)
@@ -255,7 +259,9 @@ def _whole(parts: Sequence[Values]) -> tuple[list[Codes], Integers]:
     low, high = min(end[0] for end in ends), max(end[1] for end in ends)
     if high - low >= RANGE:
         return listed([part.array.astype(np.int64, copy=False) for part in parts])
-    return [_from(part.array, low, part.absent) for part in parts], np.arange(low, high + 1)
+    step = 1 << max((high - low).bit_length() - 3, 0)  # ends at round numbers are the same in most pieces
+    low, size = low // step * step, (high // step - low // step + 1) * step
+    return [_from(part.array, low, part.absent) for part in parts], low + np.arange(size)
 
 
 def _from(array: NDArray[Any], low: int, absent: Booleans | None) -> Codes:

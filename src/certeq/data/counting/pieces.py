@@ -1,8 +1,8 @@
-"""Counting one piece of the rows: read it, code it, see which rows count, count them."""
+"""One piece of the rows: read it, code it, and see which rows count."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,22 +13,21 @@ from certeq.base.doors import door
 from certeq.base.errors import InputError
 from certeq.base.limits import check_pairs
 from certeq.data.counting import parquet as files
-from certeq.data.counting.coding import LABELS, Coded, Source, encode
-from certeq.data.counting.parts import Part
-from certeq.data.counting.spaces import Space, combine, used
-from certeq.data.counting.tallying import Cells, Codes, count, earn
+from certeq.data.counting.coding import LABELS, Coded, LabelSeries, Source, encode
+from certeq.data.counting.spaces import Grid, Space, combine, same_axis, used
+from certeq.data.counting.tallying import Codes
 from certeq.data.reading.batches import BLANK, finite_amounts
 from certeq.data.reading.endings import flag
 from certeq.data.reading.roles import Roles
 from certeq.data.reading.rows import LAST, NO_ACTION, no_next_state
-from certeq.data.recipes import column
+from certeq.data.recipes import Bins, column
 from certeq.data.recipes.columns import compact
 from certeq.data.recipes.fitting import Binning, place
-from certeq.data.sums import LARGEST, Sums
+from certeq.data.sums import LARGEST
 
 MAX_STATES = 1_000_000
+BLOCK = 1 << 18  # rows, at least, for which coding them by themselves pays
 SPACIOUS = 1 << 24  # pairs of codes; with more of them, those that do not occur are dropped before counting
-SMALLEST = -1000  # exponent of the smallest unit of rewards
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,36 @@ class Layout:
     max_states: int = MAX_STATES
 
 
+@dataclass(frozen=True)
+class Coding:
+    """What codes of states and actions stand for."""
+
+    axes: tuple[LabelSeries | Bins, ...]  # of the state columns
+    action_axes: tuple[LabelSeries | Bins, ...]
+    grid: Grid
+    action_grid: Grid
+    states: Integers  # (S,), codes on the grid
+    actions: Integers  # (A,)
+
+    def alike(self, other: Coding) -> bool:
+        """Whether the same codes stand for the same things in another piece."""
+        axes = zip((*self.axes, *self.action_axes), (*other.axes, *other.action_axes), strict=True)
+        return (
+            np.array_equal(self.states, other.states)
+            and np.array_equal(self.actions, other.actions)
+            and self.grid.alike(other.grid)
+            and self.action_grid.alike(other.action_grid)
+            and all(same_axis(mine, yours) for mine, yours in axes)
+        )
+
+    def spaces(self, there: Integers, tried: Integers, layout: Layout) -> tuple[Space, Space]:
+        """The states and actions that occur, of which there may not be too many."""
+        check_pairs(len(there), len(tried))
+        states = used(self.axes, self.grid.cells(self.states[there]))
+        check_states(states, layout.max_states)
+        return states, used(self.action_axes, self.action_grid.cells(self.actions[tried]))
+
+
 class CodedRows(NamedTuple):
     """Rows that count, as codes, and what the codes stand for."""
 
@@ -47,23 +76,41 @@ class CodedRows(NamedTuple):
     action: Codes
     outcome: Codes  # the number of states for an ending
     reward: Floats | None
-    states: Integers  # (S,), codes on the grid of the state columns
-    actions: Integers  # (A,)
+    coding: Coding
+    rows: int  # that were read
+    dropped: dict[str, int]
 
 
-def count_piece(piece: files.Piece, layout: Layout) -> Part:
-    """Count a piece of a file."""
+def code_piece(piece: files.Piece, layout: Layout) -> list[CodedRows]:
+    """Read and code a piece of a file: in blocks as they were read, or in one if rewards need the same codes in all."""
     roles = layout.roles
     frame = files.read(piece, roles.columns, (*roles.state, *roles.next_state, *roles.action))
     try:
         with door("A column"):
-            return count_rows(frame, layout, range(piece.start, piece.start + piece.rows))
+            blocks = [code_rows(block, layout, rows) for block, rows in _blocks(frame, piece)]
+            if roles.reward is None or all(block.coding.alike(blocks[0].coding) for block in blocks[1:]):
+                return blocks
+            return [code_rows(frame, layout, range(piece.start, piece.start + piece.rows))]
     except InputError as error:
         raise InputError(f"{piece.file.name}: {error}") from None
 
 
-def count_rows(frame: Any, layout: Layout, rows: range) -> Part:
-    """Count rows, given by their columns, which have these numbers in their file."""
+def _blocks(frame: Mapping[str, Any], piece: files.Piece) -> Iterator[tuple[Mapping[str, Any], range]]:
+    """Columns in the blocks in which they were read, where these are long: putting them together would copy all."""
+    lengths = {tuple(getattr(column, "chunk_lengths", lambda: [piece.rows])()) for column in frame.values()}
+    sizes = lengths.pop()
+    if lengths or piece.rows < BLOCK * len(sizes):
+        yield frame, range(piece.start, piece.start + piece.rows)
+        return
+    chunks = {name: column.get_chunks() if len(sizes) > 1 else [column] for name, column in frame.items()}
+    begin = piece.start
+    for i, size in enumerate(sizes):
+        yield {name: blocks[i] for name, blocks in chunks.items()}, range(begin, begin + size)
+        begin += size
+
+
+def code_rows(frame: Any, layout: Layout, rows: range) -> CodedRows:
+    """Code rows, given by their columns, which have these numbers in their file."""
     roles, how = layout.roles, layout.how
     states = [
         encode(Source((name, after), (frame[name], frame[after]), rows), how.get(name))
@@ -83,21 +130,9 @@ def count_rows(frame: Any, layout: Layout, rows: range) -> Part:
         then = np.where(ended, np.uint32(state_grid.size), then)
     if kept is not None:
         now, act, then = now[kept], act[kept], then[kept]
-    chosen = _compact(now, act, then, reward, state_grid.size, action_grid.size)
-    S, A = len(chosen.states), len(chosen.actions)
-    cells = count(chosen.state, chosen.action, chosen.outcome, S, A, S + 1)
-    there, tried, earned = _use(chosen, cells)
-    check_pairs(len(there), len(tried))
-    space = used([one.axis for one in states], state_grid.cells(chosen.states[there]))
-    check_states(space, layout.max_states)
-    return Part(
-        space,
-        used([one.axis for one in actions], action_grid.cells(chosen.actions[tried])),
-        *_split(cells, S, A, there, tried),
-        earned,
-        len(rows),
-        dropped,
-    )
+    now, act, then, there, tried = _compact(now, act, then, state_grid.size, action_grid.size)
+    axes = tuple(one.axis for one in states), tuple(one.axis for one in actions)
+    return CodedRows(now, act, then, reward, Coding(*axes, state_grid, action_grid, there, tried), len(rows), dropped)
 
 
 def check_states(states: Space, limit: int) -> None:
@@ -178,8 +213,8 @@ def _rewards(series: Any, name: str, kept: Booleans | None, rows: Any) -> Floats
 # ---- codes that occur ----
 
 
-def _compact(now: Codes, act: Codes, then: Codes, reward: Floats | None, S: int, A: int) -> CodedRows:
-    """Rows as they are or, where there are far more codes than rows, with codes that occur only."""
+def _compact(now: Codes, act: Codes, then: Codes, S: int, A: int) -> tuple[Codes, Codes, Codes, Integers, Integers]:
+    """Codes as they are or, where there are far more codes than rows, numbers of those that occur; and all of those."""
     states, actions = np.arange(S), np.arange(A)
     if S * A > SPACIOUS:
         seen = np.zeros(S + 1, dtype=bool)
@@ -191,62 +226,4 @@ def _compact(now: Codes, act: Codes, then: Codes, reward: Floats | None, S: int,
         actions, codes = compact(act.astype(np.int64), A) if len(act) else (actions[:0], act)
         act = codes.astype(np.uint32)
         check_pairs(len(states), len(actions))
-    return CodedRows(now, act, then, reward, states, actions)
-
-
-def _use(rows: CodedRows, cells: Cells) -> tuple[Integers, Integers, Sums | None]:
-    """Which states and actions occur, and what the pairs among them earned."""
-    S, A = len(rows.states), len(rows.actions)
-    added = np.append(0, np.cumsum(cells.number))
-    visits = np.diff(added[cells.pointer])
-    arrivals = np.bincount(cells.outcome, cells.number, minlength=S + 1).astype(np.int64)
-    table = visits.reshape(S, A)
-    there = np.flatnonzero(table.any(axis=1) | (arrivals[:S] > 0))
-    tried = np.flatnonzero(table.any(axis=0))
-    if rows.reward is None:
-        return there, tried, None
-    ended = _ended(cells, S)
-    number = np.stack([visits - ended, ended])
-    size = _unit(rows.reward)
-    earned = earn(rows.state, rows.action, rows.outcome, rows.reward, number.ravel(), A, S + 1, size)
-    kinds, reached = np.ix_(np.arange(2), there, tried), np.append(there, S)
-    sums = Sums(
-        size,
-        number.reshape(2, S, A)[kinds],
-        earned.pairs.reshape(2, S, A)[kinds],
-        earned.spread,
-        arrivals[reached],
-        earned.arrived[reached],
-        earned.span,
-    )
-    return there, tried, sums
-
-
-def _unit(reward: Floats) -> float:
-    """A power of two that no reward exceeds: a change of units then rounds nothing."""
-    largest = max(-float(reward.min(initial=0)), float(reward.max(initial=0)))
-    return 2.0 ** max(int(np.frexp(largest)[1]), SMALLEST) if largest else 1.0
-
-
-def _split(cells: Cells, S: int, A: int, there: Integers, tried: Integers) -> tuple[Cells, Integers]:
-    """Cells by the states and actions that occur, and the endings of each pair."""
-    sizes, ended = np.diff(cells.pointer), _ended(cells, S)
-    ends = ended > 0
-    outcome, number = cells.outcome, cells.number
-    if ends.any():
-        goes_on = outcome != S
-        outcome, number = outcome[goes_on], number[goes_on]
-    line = (there[:, None] * A + tried).ravel()
-    pointer = np.append(0, np.cumsum((sizes - ends)[line]))
-    place_of = np.zeros(S, dtype=np.int32)
-    place_of[there] = np.arange(len(there))
-    return Cells(pointer, place_of[outcome], number), ended[line]
-
-
-def _ended(cells: Cells, S: int) -> Integers:
-    """How often each pair was followed by an ending, which is the last of its cells, ``(S * A,)``."""
-    if not len(cells.outcome):
-        return np.zeros(len(cells.pointer) - 1, dtype=np.int64)
-    last = np.maximum(cells.pointer[1:] - 1, 0)
-    ends = (np.diff(cells.pointer) > 0) & (cells.outcome[last] == S)
-    return np.where(ends, cells.number[last], 0)
+    return now, act, then, states, actions

@@ -18,7 +18,8 @@ from certeq.data.counting import parquet as files
 from certeq.data.counting.kept import count_kept
 from certeq.data.counting.parquet import PIECE, File, Piece
 from certeq.data.counting.parts import Part, merge
-from certeq.data.counting.pieces import MAX_STATES, Layout, check_states, count_piece
+from certeq.data.counting.pieces import MAX_STATES, Layout, check_states
+from certeq.data.counting.shares import TALLEST, TOGETHER, count_share, tree
 from certeq.data.counting.tallied import Tallied, finish
 from certeq.data.reading.roles import SPELLINGS, Roles, find_roles, plain
 from certeq.data.recipes.fitting import Binning, parse
@@ -28,8 +29,7 @@ WRITE_IT = (
     "Where the next state stands in the next row, write it into each row first: in polars, for example, "
     "pl.col('state').shift(-1).over('episode')."
 )
-TALLEST = 4  # branches of 2 ** 4 pieces are joined to what came before, so that only so many wait, however many come
-SHARES = 4  # tasks for each worker, so that none waits long for the last
+SHARES = 4  # tasks for each process, so that none waits long for the last
 LEAST_SHARES = 64  # tasks for a cluster, to which workers may come while it works
 KEPT_SHARES = 256  # shares that are kept, at least: a number of its own, so that any workers go on with those of others
 
@@ -95,7 +95,8 @@ def count(
     with places.workforce(*hands, scheduler) as force:
         digests = [force.submit(files.digest, file) for file in found] if fingerprint else []
         number = _number(force.size, workers, scheduler) if resume is None else KEPT_SHARES
-        shares = _shares(files.pieces(found, piece_rows), number)
+        tallest = TALLEST if resume or workers > 1 or scheduler else TOGETHER.bit_length() - 1
+        shares = _shares(files.pieces(found, piece_rows), number, tallest)
         part = _gather(force, *shares, partial(work, layout=layout), progress)
         marks = [digest.result() for digest in digests]
     check_states(part.states, max_states)
@@ -155,17 +156,17 @@ def _mark(found: Sequence[File], digests: Sequence[str]) -> str | None:
 # ---- the tree ----
 
 
-def _number(size: int, workers: int, scheduler: str | None) -> int | None:
-    """How many shares there should be, at least; None on threads, where each piece is one, since nothing travels."""
+def _number(size: int, workers: int, scheduler: str | None) -> int:
+    """How many shares there should be, at least, if there are so many pieces."""
     if scheduler is not None:
         return max(LEAST_SHARES, SHARES * size)
-    return SHARES * size if workers > 1 else None
+    return SHARES * size if workers > 1 else size
 
 
-def _shares(pieces: Sequence[Piece], number: int | None) -> tuple[int, list[Sequence[Piece]]]:
+def _shares(pieces: Sequence[Piece], number: int, tallest: int = TALLEST) -> tuple[int, list[Sequence[Piece]]]:
     """Deal out neighboring pieces, 2 ** height to each: the tree over them is then a branch of the whole one."""
     height = 0
-    while number is not None and height < TALLEST and (2 << height) * number <= len(pieces):
+    while height < tallest and (2 << height) * number <= len(pieces):
         height += 1
     return height, [pieces[i : i + (1 << height)] for i in range(0, len(pieces), 1 << height)]
 
@@ -189,30 +190,6 @@ def _gather(
     _watch(finished, [sum(piece.rows for piece in share) for share in shares], progress)
     part: Part = last.result()
     return part
-
-
-def count_share(share: Sequence[Piece], layout: Layout) -> Part:
-    """Count some neighboring pieces, one after another."""
-    part: Part = tree(share, partial(count_piece, layout=layout), merge)
-    return part
-
-
-def tree(leaves: Sequence[Any], begin: Callable[[Any], Any], join: Callable[[Any, Any], Any], height: int = 0) -> Any:
-    """Join neighbors two by two, then what came of them, and so on; as soon as there are two, so that few wait.
-
-    Branches of the greatest height are joined to all that came before. A leaf may be a branch already, of some height.
-    """
-    waiting: list[tuple[int, Any]] = []  # (height, branch), of falling heights
-    for leaf in leaves:
-        tall, branch = height, begin(leaf)
-        while waiting and waiting[-1][0] == tall:
-            branch = join(waiting.pop()[1], branch)
-            tall = min(tall + 1, TALLEST)
-        waiting.append((tall, branch))
-    _, branch = waiting.pop()
-    while waiting:
-        branch = join(waiting.pop()[1], branch)
-    return branch
 
 
 def _tell(finished: SimpleQueue[tuple[int, Any]], index: int, future: Any) -> None:

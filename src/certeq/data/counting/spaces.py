@@ -38,6 +38,13 @@ class Grid:
             columns.append(last)
         return np.stack(columns[::-1], axis=1)
 
+    def alike(self, other: Grid) -> bool:
+        """Whether another grid has the same codes for the same combinations."""
+        known = zip(self.listed, other.listed, strict=True)
+        return self.sizes == other.sizes and all(
+            one is two or (one is not None and two is not None and np.array_equal(one, two)) for one, two in known
+        )
+
 
 def combine(coded: Sequence[Coded]) -> tuple[Grid, Codes, Codes]:
     """Combine the codes of several columns; gives those of all rows now, and then."""
@@ -81,6 +88,13 @@ def used(axes: Sequence[LabelSeries | Bins], cells: Integers) -> Space:
         kept.append(axis)
         columns.append(codes)
     return Space(tuple(kept), np.stack(columns, axis=1))
+
+
+def same_axis(one: LabelSeries | Bins, other: LabelSeries | Bins) -> bool:
+    """Whether the codes of two axes stand for the same things."""
+    if isinstance(one, Bins) or isinstance(other, Bins):
+        return one == other
+    return one.kind == other.kind and bool(one.values.equals(other.values))
 
 
 def union(one: Space, other: Space) -> tuple[Space, Integers, Integers]:

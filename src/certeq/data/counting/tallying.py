@@ -1,22 +1,26 @@
 """Counting transitions: rows of codes in, the counts of one sparse matrix out, and what pairs earned.
 
-A row (state, action, outcome) is one number, the key ``(state * A + action) * N + outcome``, and counting is sorting
-the keys and measuring runs of equal ones. The top bits of a key choose one of about 500 buckets, whose keys then fit in
-the cache next to the processor, where the remaining bits are sorted by counting, about ten at a time. The keys
-themselves are never stored, only the bits below the bucket's. Unlike a hash table this ends with the cells in order, as
-a CSR matrix has them, and it does not mind how many cells there are. Plain twin: a dictionary, in
-tests/data/counting/test_tallying.py.
+A row (state, action, outcome) is one number, the key ``(state * A + action) * N + outcome``. The top bits of a key
+choose one of about 500 buckets, and only the bits below are held, four bytes for each row, until many rows are there
+(`Store`). Then bucket after bucket is counted in one of two ways, both of which end with the cells in order, as a CSR
+matrix has them. Where rows repeat, each bit pattern has a counter of its own and a bit that says whether it was used:
+of those few that a bucket uses, all are in the cache next to the processor. Where they do not repeat, or there are too
+many patterns, the bucket is sorted, about ten bits at a time, and runs of equal keys are measured. Plain twin: a
+dictionary, in tests/data/counting/test_tallying.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from certeq.base.compiling import njit  # isort: skip - before Numba
+
 import numpy as np
+from numba.cpython.unsafe import numbers as unsafe
 from numpy.typing import NDArray
 
 from certeq.base.arrays import Floats, Integers
-from certeq.base.compiling import njit
 
 Codes: TypeAlias = NDArray[np.uint32]
 
@@ -24,8 +28,11 @@ _compile = njit(cache=True, nogil=True, error_model="numpy")
 BUCKETS = 9  # bits of a key that choose its bucket, more only where the others would not fit in 32
 DIGIT = 11  # bits that are sorted at a time, at most
 MAX_BITS = 56  # of a key
+LAID_OUT = 22  # bits below the bucket's for which there may be counters, at most
+REPEATED = 4  # rows for each cell, at least, for counters to be quicker than sorting
 MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: spreads words over the slots of a table
-_1, _0 = np.uint64(1), np.uint64(0)
+trailing_zeros: Any = unsafe.trailing_zeros  # whose annotation does not know that Numba fills in an argument
+_0, _1, _6, _63 = map(np.uint64, (0, 1, 6, 63))
 
 
 def _still(array: NDArray[Any]) -> NDArray[Any]:
@@ -43,29 +50,62 @@ class Cells(NamedTuple):
     number: Integers  # (cells,): how often
 
 
+class Store:
+    """Rows, all of them codes below S, A and N, that are held until they are counted together."""
+
+    def __init__(self, room: int, S: int, A: int, N: int) -> None:
+        bits = (S * A * N - 1).bit_length()
+        if bits > MAX_BITS:
+            raise ValueError(f"{S} states x {A} actions x {N} outcomes are more than 2^{MAX_BITS} cells")
+        self.sizes = S, A, N
+        self.shift = max(0, min(bits - BUCKETS, 32))
+        self.low = np.empty(room, dtype=np.uint32)  # lower bits; what is not written costs nothing
+        self.starts: list[Integers] = []  # of the buckets, (2 ** (bits - shift) + 1,), for each block of rows
+        self.buckets = 1 << (bits - self.shift)
+
+    @property
+    def rows(self) -> int:
+        """How many rows are held."""
+        return int(self.starts[-1][-1]) if self.starts else 0
+
+    def add(self, state: Codes, action: Codes, outcome: Codes) -> None:
+        """Hold one more block of rows, for which there must be room."""
+        _, A, N = map(np.uint64, self.sizes)
+        block = _still(state), _still(action), _still(outcome)
+        starts = np.zeros(self.buckets + 1, dtype=np.int64)
+        starts[0] = self.rows
+        _partition(*block, A, N, np.uint64(self.shift), starts, self.low)
+        self.starts.append(starts)
+
+    def cells(self) -> Cells:
+        """Count all rows that are held."""
+        S, A, N = self.sizes
+        starts = np.stack(self.starts)  # (blocks, buckets + 1)
+        n, largest = self.rows, int(np.diff(starts).sum(axis=0).max())
+        laid_out = self.shift <= LAID_OUT
+        often = np.zeros(1 << self.shift if laid_out else 0, dtype=np.uint32)
+        used = np.zeros((len(often) + 63) // 64, dtype=np.uint64)
+        digits = max(-(-self.shift // DIGIT), 1)
+        place = np.empty(1 << -(-self.shift // digits), dtype=np.uint32)  # for one digit
+        keys, spare = np.empty(largest, dtype=np.uint32), np.empty(largest, dtype=np.uint32)
+        pointer = np.zeros(S * A + 1, dtype=np.int64)
+        outcomes, numbers = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
+        scratch = often, used, place, keys, spare
+        cells = _count(self.low, starts, np.uint64(self.shift), np.uint64(N), *scratch, pointer, outcomes, numbers)
+        np.cumsum(pointer, out=pointer)
+        return Cells(pointer, outcomes[:cells].copy(), numbers[:cells].copy())
+
+
 def count(state: Codes, action: Codes, outcome: Codes, S: int, A: int, N: int) -> Cells:
     """Count rows, all of them codes below S, A and N."""
-    bits = (S * A * N - 1).bit_length()
-    if bits > MAX_BITS:
-        raise ValueError(f"{S} states x {A} actions x {N} outcomes are more than 2^{MAX_BITS} cells")
-    shift = max(0, min(bits - BUCKETS, 32))
-    digits = -(-shift // DIGIT)
-    width = -(-shift // digits) if digits else 0
-    n = len(state)
-    starts = np.zeros((1 << (bits - shift)) + 1, dtype=np.int64)
-    low, spare = np.empty(n, dtype=np.uint32), np.empty(n, dtype=np.uint32)
-    rows = _still(state), _still(action), _still(outcome)
-    _partition(*rows, np.uint64(A), np.uint64(N), np.uint64(shift), starts, low)
-    pointer = np.zeros(S * A + 1, dtype=np.int64)
-    outcomes, numbers = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)  # what is not written costs nothing
-    cells = _runs(starts, low, spare, np.uint64(shift), digits, width, np.uint64(N), pointer, outcomes, numbers)
-    np.cumsum(pointer, out=pointer)
-    return Cells(pointer, outcomes[:cells].copy(), numbers[:cells].copy())
+    store = Store(len(state), S, A, N)
+    store.add(state, action, outcome)
+    return store.cells()
 
 
 @_compile
 def _partition(state: Any, action: Any, outcome: Any, A: Any, N: Any, shift: Any, starts: Any, low: Any) -> None:
-    """Write the lower bits of all keys into ``low``, bucket by bucket: bucket b from starts[b] to starts[b + 1]."""
+    """Write the lower bits of all keys into ``low``, bucket b from starts[b] to starts[b + 1]; the first is given."""
     for i in range(len(state)):
         key = (np.uint64(state[i]) * A + np.uint64(action[i])) * N + np.uint64(outcome[i])
         starts[(key >> shift) + _1] += 1
@@ -80,59 +120,110 @@ def _partition(state: Any, action: Any, outcome: Any, A: Any, N: Any, shift: Any
 
 
 @_compile
-def _runs(
-    starts: Any,
+def _count(
     low: Any,
-    spare: Any,
+    starts: Any,  # (blocks, buckets + 1)
     shift: Any,
-    digits: int,
-    width: int,
     N: Any,
+    often: Any,  # a counter for each pattern of lower bits, or none at all
+    used: Any,  # a bit for each of them
+    place: Any,
+    keys: Any,
+    spare: Any,
     pointer: Any,  # out: cells of line l at l + 1
     outcomes: Any,  # out
     numbers: Any,  # out
 ) -> int:
-    """Sort each bucket and measure the runs of equal keys; return how many there are."""
-    place = np.empty(1 << width, np.uint32)
-    cells, line, first = 0, _0, _0  # the current line, and its first key
-    for b in range(len(starts) - 1):
-        begin, end = np.uint64(starts[b]), np.uint64(starts[b + 1])
-        if begin == end:
-            continue
-        keys, other = low, spare
-        for digit in range(digits):
-            _by_digit(keys, other, begin, end, np.uint64(digit * width), place)
-            keys, other = other, keys
-        i = begin
-        while i < end:
-            j = i + _1
-            while j < end and keys[j] == keys[i]:
-                j += _1
-            key = (np.uint64(b) << shift) + np.uint64(keys[i])
+    """Count each bucket; return how many cells there are."""
+    cells, rows, line, first = 0, 0, _0, _0  # cells and rows so far; the current line, and its first key
+    for b in range(starts.shape[1] - 1):
+        top = np.uint64(b) << shift
+        if len(often) and REPEATED * cells <= rows:
+            _lay_out(low, starts, b, often, used)
+            different = _read_off(often, used, keys, spare)
+        else:
+            different = _sort(low, starts, b, shift, place, keys, spare)
+        for i in range(different):
+            key = top + np.uint64(keys[i])
             if key - first >= N:
                 line = key // N
                 first = line * N
             pointer[line + _1] += 1
             outcomes[cells] = key - first
-            numbers[cells] = j - i
+            numbers[cells] = spare[i]
             cells += 1
-            i = j
+        for block in range(len(starts)):
+            rows += starts[block, b + 1] - starts[block, b]
     return cells
 
 
 @_compile
-def _by_digit(keys: Any, out: Any, begin: Any, end: Any, shift: Any, place: Any) -> None:
-    """Sort a range of keys by one digit, those with the same digit in the order in which they stand."""
+def _lay_out(low: Any, starts: Any, b: int, often: Any, used: Any) -> None:
+    """Count the rows of a bucket, each by the counter of its own."""
+    for block in range(len(starts)):
+        for i in range(np.uint64(starts[block, b]), np.uint64(starts[block, b + 1])):
+            key = np.uint64(low[i])
+            often[key] += np.uint32(1)
+            used[key >> _6] |= _1 << (key & _63)
+
+
+@_compile
+def _read_off(often: Any, used: Any, keys: Any, numbers: Any) -> int:
+    """List the counters that were used, in order, and clear them; return how many there are."""
+    different = 0
+    for word in range(len(used)):
+        bits = used[word]
+        used[word] = _0
+        while bits:
+            key = (np.uint64(word) << _6) + np.uint64(trailing_zeros(bits))
+            keys[different] = key
+            numbers[different] = often[key]
+            often[key] = 0
+            different += 1
+            bits &= bits - _1
+    return different
+
+
+@_compile
+def _sort(low: Any, starts: Any, b: int, shift: Any, place: Any, keys: Any, spare: Any) -> int:
+    """Sort the rows of a bucket; write the different ones into ``keys``, how often each into ``spare``."""
+    end: Any = _0
+    for block in range(len(starts)):
+        for i in range(np.uint64(starts[block, b]), np.uint64(starts[block, b + 1])):
+            keys[end] = low[i]
+            end += _1
+    ordered, other = keys, spare
+    width: Any = np.uint64(trailing_zeros(np.uint64(len(place))))  # bits of a digit
+    done: Any = _0  # bits that are sorted
+    while done < shift:
+        _by_digit(ordered, other, end, done, place)
+        ordered, other = other, ordered
+        done += width
+    different = 0
+    begin: Any = _0
+    while begin < end:
+        stop: Any = begin + _1
+        while stop < end and ordered[stop] == ordered[begin]:
+            stop += _1
+        keys[different], spare[different] = ordered[begin], stop - begin  # where all that stood has been read
+        different += 1
+        begin = stop
+    return different
+
+
+@_compile
+def _by_digit(keys: Any, out: Any, end: Any, shift: Any, place: Any) -> None:
+    """Sort the first keys by one digit, those with the same digit in the order in which they stand."""
     mask = np.uint64(len(place) - 1)
     place[:] = 0
-    for i in range(begin, end):
+    for i in range(end):
         place[(np.uint64(keys[i]) >> shift) & mask] += np.uint32(1)
-    at = np.uint32(begin)
+    at = np.uint32(0)
     for d in range(len(place)):
         size = place[d]
         place[d] = at
         at += size
-    for i in range(begin, end):
+    for i in range(end):
         key = keys[i]
         d = (np.uint64(key) >> shift) & mask
         out[place[d]] = key
@@ -221,47 +312,72 @@ def _replace(codes: Any, places: Any, found: Any) -> None:
 class Earned(NamedTuple):
     """What rows earned, in units of a given size: those that went on, then those that ended."""
 
+    number: Integers  # (2 * S * A,): rows of each pair
     pairs: Floats  # (2 * S * A,)
+    arrivals: Integers  # (N,): rows by outcome
     arrived: Floats  # (N,): by outcome
     spread: Floats  # (2,): squared distances of the rows from the means of their pair and kind, added up
     span: Floats  # (2, 2): least and greatest of each kind, in no units
 
 
-def earn(
-    state: Codes, action: Codes, outcome: Codes, reward: Floats, number: Integers, A: int, N: int, size: float
-) -> Earned:
-    """Add up rewards by kind and pair, ``number`` ``(2 * S * A,)`` of which there are, and by outcome, in row order.
+def earn(blocks: Sequence[tuple[Codes, Codes, Codes, Floats]], S: int, A: int, N: int, size: float) -> Earned:
+    """Add up rewards by kind and pair, and by outcome, in the order of the rows; outcome N - 1 is an ending.
 
-    Outcome N - 1 is an ending.
+    A block of rows is their states, actions, outcomes and rewards.
     """
-    pairs, arrived = np.zeros(len(number)), np.zeros(N)
+    number, pairs = np.zeros(2 * S * A, dtype=np.int64), np.zeros(2 * S * A)
+    arrivals, arrived = np.zeros(N, dtype=np.int64), np.zeros(N)
     spread, span = np.zeros(2), np.array([[np.inf, -np.inf]] * 2)
-    rows = _still(state), _still(action), _still(outcome), _still(reward)
-    _add(*rows, np.uint64(A), 1.0 / size, pairs, arrived, span)
-    _spread(*rows, np.uint64(A), np.uint64(N), 1.0 / size, pairs / np.maximum(number, 1), spread)
-    return Earned(pairs, arrived, spread, span)
+    still = [tuple(_still(column) for column in block) for block in blocks]
+    for rows in still:
+        _add(*rows, np.uint64(A), 1.0 / size, number, pairs, arrivals, arrived, span)
+    mean = pairs / np.maximum(number, 1)
+    for rows in still:
+        _spread(*rows, np.uint64(A), np.uint64(N), 1.0 / size, mean, spread)
+    return Earned(number, pairs, arrivals, arrived, spread, span)
 
 
 @_compile
 def _add(
-    state: Any, action: Any, outcome: Any, reward: Any, A: Any, scale: float, pairs: Any, arrived: Any, span: Any
+    state: Any,
+    action: Any,
+    outcome: Any,
+    reward: Any,
+    A: Any,
+    scale: float,
+    number: Any,
+    pairs: Any,
+    arrivals: Any,
+    arrived: Any,
+    span: Any,
 ) -> None:
     ending, half = np.uint64(len(arrived) - 1), np.uint64(len(pairs) // 2)
+    least, greatest, least_ended, greatest_ended = span[0, 0], span[0, 1], span[1, 0], span[1, 1]
     for i in range(len(state)):
-        units = reward[i] * scale
-        kind = _1 if np.uint64(outcome[i]) == ending else _0
-        pairs[kind * half + np.uint64(state[i]) * A + np.uint64(action[i])] += units
-        arrived[np.uint64(outcome[i])] += units
-        span[kind, 0] = min(span[kind, 0], reward[i])
-        span[kind, 1] = max(span[kind, 1], reward[i])
+        then, pair = np.uint64(outcome[i]), np.uint64(state[i]) * A + np.uint64(action[i])
+        if then == ending:
+            pair += half
+            least_ended, greatest_ended = min(least_ended, reward[i]), max(greatest_ended, reward[i])
+        else:
+            least, greatest = min(least, reward[i]), max(greatest, reward[i])
+        number[pair] += 1
+        pairs[pair] += reward[i] * scale
+        arrivals[then] += 1
+        arrived[then] += reward[i] * scale
+    span[0, 0], span[0, 1], span[1, 0], span[1, 1] = least, greatest, least_ended, greatest_ended
 
 
 @_compile
 def _spread(
     state: Any, action: Any, outcome: Any, reward: Any, A: Any, N: Any, scale: float, mean: Any, spread: Any
 ) -> None:
-    half = np.uint64(len(mean) // 2)
+    half, went_on, ended = np.uint64(len(mean) // 2), spread[0], spread[1]
     for i in range(len(state)):
-        kind = _1 if np.uint64(outcome[i]) == N - _1 else _0
-        distance = reward[i] * scale - mean[kind * half + np.uint64(state[i]) * A + np.uint64(action[i])]
-        spread[kind] += distance * distance
+        pair = np.uint64(state[i]) * A + np.uint64(action[i])
+        if np.uint64(outcome[i]) == N - _1:
+            distance = reward[i] * scale - mean[half + pair]
+            ended += distance * distance
+        else:
+            distance = reward[i] * scale - mean[pair]
+            went_on += distance * distance
+    spread[0], spread[1] = went_on, ended
