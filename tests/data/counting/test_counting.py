@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certeq import InputError
-from certeq.data.counting import coding, count, dictionaries, pieces
+from certeq.data.counting import coding, count, pieces
 
 
 def check(path, told, **how):
@@ -115,11 +115,11 @@ def complaint(path, told):
 
 @pytest.mark.slow
 def test_columns_of_every_kind_are_read_as_the_reader_reads_them(tmp_path, monkeypatch):
-    refused = []
+    refused, seen = [], coding.views
 
     @given(tables(), st.integers(1, 50), st.booleans())
     def law(frame, piece_rows, pyarrow):
-        monkeypatch.setattr(dictionaries, "installed", lambda: pyarrow)
+        monkeypatch.setattr(coding, "views", seen if pyarrow else lambda series: None)
         refused.append(read_alike(frame, piece_rows, tmp_path / "rows.parquet"))
 
     law()
@@ -162,15 +162,20 @@ def test_pieces_that_are_coded_in_blocks_give_the_same_bytes(parquet, monkeypatc
 
 
 def test_text_is_read_alike_with_pyarrow_and_without(parquet, monkeypatch):
-    path, told = parquet(rows(), group=75), ROLES | {"piece_rows": 270}
+    long = pl.when(pl.col("done")).then(None).otherwise(pl.col("drug") + " of more than twelve letters")
+    path, told = parquet(rows().with_columns(drug=long), group=75), ROLES | {"piece_rows": 270}
     with_pyarrow = count(path, **told).to_bytes()
-    monkeypatch.setattr(dictionaries, "installed", lambda: False)
+    by_view = coding.words(pl.Series(["A", None, "", "A"] * 9))
+    assert [by_view.labels[int(code)] for code in by_view.codes[:4]] == ["A", "", "", "A"]  # blank is missing
+    monkeypatch.setattr(coding, "OFTEN", 10**9)
+    assert count(path, **told).to_bytes() == with_pyarrow
+    monkeypatch.setattr(coding, "views", lambda series: None)
     assert count(path, **told).to_bytes() == with_pyarrow
 
 
 def test_texts_with_one_hash_are_told_apart(parquet, monkeypatch):
     path = parquet(rows())
-    monkeypatch.setattr(dictionaries, "installed", lambda: False)
+    monkeypatch.setattr(coding, "views", lambda series: None)
     monkeypatch.setattr(coding, "hashes", lambda series: np.zeros(len(series), dtype=np.uint64))
     check(path, ROLES, piece_rows=300)
 

@@ -89,6 +89,15 @@ def test_words_are_numbered_in_the_order_in_which_they_occur(words):
     assert found.first.tolist() == [words.index(word) for word in different]
 
 
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3) | st.integers(0, 2**64 - 1))))
+def test_words_of_two_parts_are_told_apart_by_both(words):
+    found = number(np.array(words, dtype=np.uint64).reshape(-1, 2))
+    different = list(dict.fromkeys(words))
+    assert [tuple(word) for word in found.words.tolist()] == different
+    assert found.codes.tolist() == [different.index(word) for word in words]
+
+
 def test_a_table_that_fills_up_grows_and_forgets_nothing():
     rng = np.random.default_rng(1)
     words = rng.integers(0, 2**63, 60_000).astype(np.uint64)[rng.integers(0, 60_000, 200_000)]

@@ -6,6 +6,7 @@ among the labels here; whoever counts drops those that were not used.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from certeq.data.recipes.fitting import Binning, fit_encode, place
 RANGE = 1 << 22  # whole numbers within a range up to this long are counted from its lowest
 EXACT = 2**53  # floats are whole numbers without gaps up to here
 CHUNK = 1 << 20  # rows of text that are compared at a time
+OFTEN = 8  # rows for each view of a text, at least, for views to be worth their number
 LABELS = Binning("labels")
 
 
@@ -69,18 +71,11 @@ class Coded:
                 fit_encode({name: column(one, name)}, {name: LABELS}, rows=np.array([rows[int(at[0])]]))
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(NamedTuple):
     """A column of text as codes into some labels, which may be in any order, blank, missing or there twice."""
 
     codes: Codes
     labels: Any  # polars Series of text
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, rows: slice) -> Any:
-        return self.labels.gather(self.codes[rows])
 
 
 class Values(NamedTuple):
@@ -95,7 +90,7 @@ class Source(NamedTuple):
     """A column and its partner, if it has one, of a piece that begins somewhere in a file."""
 
     names: tuple[str, ...]
-    series: tuple[Any, ...]  # polars Series, or Words, of one length
+    series: tuple[Any, ...]  # polars Series of one length
     rows: range  # numbers of these rows in the file
 
     def refuse(self, which: int, row: int, choice: Binning) -> None:
@@ -139,14 +134,14 @@ def _bins(source: Source, choice: Binning) -> tuple[Bins, list[Codes], list[Bool
 def _is_text(series: Any) -> bool:
     import polars as pl
 
-    return isinstance(series, Words) or series.dtype in (pl.String, pl.Categorical, pl.Enum)
+    return series.dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
 def _text(source: Source) -> tuple[LabelSeries, list[Codes], list[Booleans | None]]:
     """Text: the labels of both columns, trimmed and sorted; blank ones are missing."""
     import polars as pl
 
-    parts = [one if isinstance(one, Words) else words(one.cast(pl.String)) for one in source.series]
+    parts = [words(one.cast(pl.String)) for one in source.series]
     labels = pl.concat([part.labels for part in parts])
     length = int(labels.str.len_chars().max() or 0)
     if length > most("label"):
@@ -166,6 +161,33 @@ def _text(source: Source) -> tuple[LabelSeries, list[Codes], list[Booleans | Non
 
 
 def words(series: Any) -> Words:
+    """Number text by its views if most are there often, or by its hash."""
+    filled = series.fill_null("") if series.null_count() else series  # what is missing may have any view
+    seen = views(filled)
+    if seen is not None:
+        found = number(seen)
+        if len(found.first) <= len(series) // OFTEN:
+            return Words(found.codes, filled.gather(found.first))
+    return _by_hash(series)
+
+
+def views(series: Any) -> NDArray[np.uint64] | None:
+    """Sixteen bytes for each text, ``(n, 2)``: up to twelve bytes of it and their number, or the place where it is.
+
+    Texts with one view are the same; the same text may have several. None where pyarrow, which shows them, is missing.
+    """
+    import polars as pl
+
+    if importlib.util.find_spec("pyarrow") is None:
+        return None
+    array = series.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
+    if str(array.type) != "string_view" or not len(array):
+        return None
+    every = np.frombuffer(array.buffers()[1], dtype=np.uint64).reshape(-1, 2)
+    return every[array.offset : array.offset + len(array)]
+
+
+def _by_hash(series: Any) -> Words:
     """Number text by its hash, which is quick, and compare it with the label of its number, which makes it sure."""
     import polars as pl
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from certeq.base.doors import reason
 from certeq.base.errors import InputError, nearest
-from certeq.data.counting import dictionaries
 from certeq.data.reading.files import check_digits, check_groups, parse, resolve
 
 PIECE = 1 << 21  # rows that are read and counted at a time
@@ -92,24 +91,17 @@ def pieces(files: Sequence[File], rows: int) -> list[Piece]:
     return [Piece(file, start, min(rows, file.rows - start)) for file in files for start in range(0, file.rows, rows)]
 
 
-def read(piece: Piece, columns: Sequence[str], labels: Sequence[str] = ()) -> dict[str, Any]:
-    """Read some columns of a piece, each a polars Series; text that ``labels`` names may be Words instead."""
+def read(piece: Piece, columns: Sequence[str]) -> dict[str, Any]:
+    """Read some columns of a piece, each a polars Series."""
 
     def rows(_: Path, handle: io.BufferedReader, __: int) -> Any:
         import polars as pl
 
-        lazy = pl.scan_parquet(handle, hive_partitioning=False).select(plain)
+        lazy = pl.scan_parquet(handle, hive_partitioning=False).select(columns)
         return lazy.slice(piece.start, piece.rows).collect().to_dict()
 
-    found: dict[str, Any] = {}
-    text = list(dict.fromkeys(name for name in labels if piece.file.kinds[name] == "text"))
-    if text and dictionaries.installed():
-        with opened(piece.file.path, piece.file.size) as handle:
-            found = dict(dictionaries.read(piece.file.path, handle, piece.start, piece.rows, text))
-    plain = [name for name in columns if name not in found]
-    if plain:
-        with opened(piece.file.path, piece.file.size) as handle:
-            found |= parse(rows, Path(piece.file.path), handle, 0)
+    with opened(piece.file.path, piece.file.size) as handle:
+        found: dict[str, Any] = parse(rows, Path(piece.file.path), handle, 0)
     if any(len(column) != piece.rows for column in found.values()):
         raise InputError(f"{piece.file.name} has changed while it was counted. Count it again.")
     return found

@@ -84,7 +84,7 @@ class CodedRows(NamedTuple):
 def code_piece(piece: files.Piece, layout: Layout) -> list[CodedRows]:
     """Read and code a piece of a file: in blocks as they were read, or in one if rewards need the same codes in all."""
     roles = layout.roles
-    frame = files.read(piece, roles.columns, (*roles.state, *roles.next_state, *roles.action))
+    frame = files.read(piece, roles.columns)
     try:
         with door("A column"):
             blocks = [code_rows(block, layout, rows) for block, rows in _blocks(frame, piece)]
@@ -97,7 +97,7 @@ def code_piece(piece: files.Piece, layout: Layout) -> list[CodedRows]:
 
 def _blocks(frame: Mapping[str, Any], piece: files.Piece) -> Iterator[tuple[Mapping[str, Any], range]]:
     """Columns in the blocks in which they were read, where these are long: putting them together would copy all."""
-    lengths = {tuple(getattr(column, "chunk_lengths", lambda: [piece.rows])()) for column in frame.values()}
+    lengths = {tuple(column.chunk_lengths()) for column in frame.values()}
     sizes = lengths.pop()
     if lengths or piece.rows < BLOCK * len(sizes):
         yield frame, range(piece.start, piece.start + piece.rows)

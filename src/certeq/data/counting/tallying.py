@@ -233,66 +233,72 @@ def _by_digit(keys: Any, out: Any, end: Any, shift: Any, place: Any) -> None:
 class Numbered(NamedTuple):
     """Words in the order in which they first occur, and which of them each row has."""
 
-    words: NDArray[np.uint64]  # (k,), all different
+    words: NDArray[np.uint64]  # (k,) or (k, 2), all different
     first: Integers  # (k,): row where each first occurs
     codes: Codes  # (n,)
 
 
 def number(words: NDArray[np.uint64]) -> Numbered:
-    """Number the different words of an array, by a hash table that doubles when a quarter of it is taken."""
-    codes = np.empty(len(words), dtype=np.uint32)
+    """Number the different words of an array ``(n,)``, or ``(n, 2)`` where they are twice as long.
+
+    By a hash table that grows when an eighth of it is taken: what is looked up are numbers, which are short.
+    """
+    given = _still(words.reshape(len(words), words.ndim))  # (n, 1) or (n, 2)
+    codes = np.empty(len(given), dtype=np.uint32)
     known, done, bits = 0, 0, 14
-    different, first = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
+    different, first = np.empty((0, given.shape[1]), dtype=np.uint64), np.empty(0, dtype=np.int64)
     while True:
-        room = 1 << (bits - 2)
-        different = np.append(different[:known], np.empty(room - known, dtype=np.uint64))
+        room = 1 << (bits - 3)
+        different = np.append(different[:known], np.empty((room - known, given.shape[1]), dtype=np.uint64), axis=0)
         first = np.append(first[:known], np.empty(room - known, dtype=np.int64))
-        slots, held = np.zeros(1 << bits, dtype=np.uint32), np.empty(1 << bits, dtype=np.uint64)
-        shift = np.uint64(64 - bits)
-        _again(different[:known], slots, held, shift)
-        done, known = _number(_still(words), done, slots, held, shift, different, first, known, codes)
-        if done == len(words):
-            return Numbered(different[:known], first[:known], codes)
-        bits += 1
+        slots = np.zeros(1 << bits, dtype=np.uint32)
+        _again(different[:known], slots, np.uint64(64 - bits))
+        done, known = _number(given, done, slots, np.uint64(64 - bits), different, first, known, codes)
+        if done == len(given):
+            return Numbered(different[:known].reshape(known, *words.shape[1:]), first[:known], codes)
+        bits += 2
 
 
 @_compile
-def _again(different: Any, slots: Any, held: Any, shift: Any) -> None:
-    """Enter known words into an empty table; a slot holds a word, and its number plus one."""
+def _slot(words: Any, i: int, shift: Any) -> Any:
+    """Where to look for a word first."""
+    last = words[i, 1] * MIX if words.shape[1] == 2 else _0
+    return ((words[i, 0] ^ last) * MIX) >> shift
+
+
+@_compile
+def _again(different: Any, slots: Any, shift: Any) -> None:
+    """Enter known words into an empty table; a slot holds the number of a word, plus one."""
     mask = np.uint64(len(slots) - 1)
     for k in range(len(different)):
-        slot = (different[k] * MIX) >> shift
+        slot = _slot(different, k, shift)
         while slots[slot] != 0:
             slot = (slot + _1) & mask
         slots[slot] = k + 1
-        held[slot] = different[k]
 
 
 @_compile
 def _number(
-    words: Any, begin: int, slots: Any, held: Any, shift: Any, different: Any, first: Any, known: int, codes: Any
+    words: Any, begin: int, slots: Any, shift: Any, different: Any, first: Any, known: int, codes: Any
 ) -> tuple[int, int]:
     """Number words from row ``begin`` on, until the end or until there is no room: where it stopped, words known."""
-    mask = np.uint64(len(slots) - 1)
+    mask, last = np.uint64(len(slots) - 1), np.uint64(words.shape[1] - 1)
     for i in range(begin, len(words)):
-        word = words[i]
-        slot = (word * MIX) >> shift
-        while True:
-            k = slots[slot]
-            if k == 0:
-                if known == len(different):
-                    return i, known
-                different[known] = word
-                first[known] = i
-                codes[i] = known
-                known += 1
-                slots[slot] = known
-                held[slot] = word
-                break
-            if held[slot] == word:
-                codes[i] = k - np.uint32(1)
+        slot = _slot(words, i, shift)
+        while slots[slot] != 0:
+            k = np.uint64(slots[slot] - np.uint32(1))
+            if different[k, _0] == words[i, _0] and different[k, last] == words[i, last]:
+                codes[i] = k
                 break
             slot = (slot + _1) & mask
+        else:
+            if known == len(different):
+                return i, known
+            different[known] = words[i]
+            first[known] = i
+            codes[i] = known
+            known += 1
+            slots[slot] = known
     return len(words), known
 
 
