@@ -1,11 +1,12 @@
-"""One large sparse MDP: ours against QuantEcon, MDPSolver, SciPy and a sweep in C++, and how cost grows with size.
+"""One large sparse MDP: ours against QuantEcon, MDPSolver, SciPy and C++, and how cost grows with size.
 
-    uv run --group bench python -m benchmarks.large [sweeps | solves | scaling]
+    uv run --group bench python -m benchmarks.large [sweeps | plans | solves | scaling]
 
 4 actions, 10 different successors for each pair, discount .99, rewards from U(0, 1). Two worlds: successors anywhere
 (garnet; mixes fast) and at most 50 states away (local; mixes slowly). Everybody finds values that are right to 1e-8.
 Those who take turns are compared within a round, by the clock and by the processor time of all their threads, which
-other programs on the machine disturb less. What a tool needs to set the problem up is not counted.
+other programs on the machine disturb less. What a tool needs to set the problem up is not counted. ``plans`` compares
+whole plans with the same algorithm in C++ (``plan.cpp``), ``sweeps`` one sweep (``sweep.cpp``).
 
 ``scaling`` writes ``large-scaling.csv`` beside this file: time and peak memory, each in a new process.
 """
@@ -103,21 +104,33 @@ def table(times: dict[str, np.ndarray], unit: str = "s", scale: float = 1.0) -> 
 # ---- one sweep ----
 
 
-def in_cpp(rows: SparseRows, reward: np.ndarray, values: np.ndarray) -> tuple[Run, np.ndarray] | None:
-    """A sweep in C++, if there is a compiler, and where it puts the backed-up values."""
+def compiled(source: str, function: str) -> Any:
+    """A function in C++, or None if there is no compiler."""
     if not shutil.which("g++"):
         return None
     with tempfile.TemporaryDirectory() as folder:
-        library = f"{folder}/sweep.so"
-        flags = ["-O3", "-march=native", "-shared", "-fPIC", "-pthread"]
-        subprocess.run(["g++", *flags, str(HERE / "sweep.cpp"), "-o", library], check=True)
-        sweep = ctypes.CDLL(library).sweep
+        library = f"{folder}/{source}.so"
+        flags = ["-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-pthread"]
+        subprocess.run(["g++", *flags, str(HERE / source), "-o", library], check=True)
+        return getattr(ctypes.CDLL(library), function)
+
+
+def at(*arrays: np.ndarray) -> list[ctypes.c_void_p]:
+    """Where arrays begin, as C++ wants it."""
+    return [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+
+
+def in_cpp(rows: SparseRows, reward: np.ndarray, values: np.ndarray) -> tuple[Run, np.ndarray] | None:
+    """A sweep in C++, if there is a compiler, and where it puts the backed-up values."""
+    sweep = compiled("sweep.cpp", "sweep")
+    if sweep is None:
+        return None
     S, matrix = rows.s_axis, rows.matrix
     best, policy, least_and_greatest = np.empty(S), np.empty(S, dtype=np.uint32), np.empty(2)
 
     def run() -> None:
-        inputs = (ctypes.c_void_p(x.ctypes.data) for x in (matrix.indptr, matrix.indices, matrix.data, reward))
-        given = (ctypes.c_void_p(x.ctypes.data) for x in (values, best, policy, least_and_greatest))
+        inputs = at(matrix.indptr, matrix.indices, matrix.data, reward)
+        given = at(values, best, policy, least_and_greatest)
         sizes = ctypes.c_int64(S), ctypes.c_int64(A)
         sweep(*sizes, *inputs, ctypes.c_double(DISCOUNT), *given, ctypes.c_int64(default_threads()))
 
@@ -148,7 +161,44 @@ def compare_sweeps(rows: SparseRows, reward: np.ndarray, rounds: int) -> None:
         print(f"\nAgainst C++, values differ by at most {np.abs(cpp[1] - plain.best).max():.0e}.")
 
 
-# ---- the whole problem ----
+# ---- the whole problem, against C++ ----
+
+
+def plan_in_cpp(rows: SparseRows, reward: np.ndarray, tolerance: float, threads: int) -> Run:
+    """A whole plan in C++ to a relative tolerance; there must be a compiler."""
+    plan = compiled("plan.cpp", "plan")
+    S, matrix = rows.s_axis, rows.matrix
+    values, policy = np.empty(S), np.empty(S, dtype=np.uint32)
+
+    def run() -> tuple[np.ndarray, np.ndarray]:
+        inputs = at(matrix.indptr, matrix.indices, matrix.data, reward)
+        wanted = ctypes.c_double(DISCOUNT), ctypes.c_double(tolerance)
+        plan(ctypes.c_int64(S), ctypes.c_int64(A), *inputs, *wanted, *at(values, policy), ctypes.c_int64(threads))
+        return policy, values
+
+    return run
+
+
+def plans() -> None:
+    for kind in WORLDS:
+        for S, rounds in ((100_000, 9), (1_000_000, 3)):
+            rows, reward = world(S, kind)
+            tolerance = ERROR / np.abs(solve(rows, reward, DISCOUNT).values).max()
+            print(f"\n{kind}, {S:,} states: a plan, values to {ERROR:g}, {rounds} rounds\n")
+            contenders: dict[str, Run] = {}
+            for threads in (2, 1):
+                contenders[f"C++, {threads} threads"] = plan_in_cpp(rows, reward, tolerance, threads)
+                contenders[f"certeq, {threads} threads"] = certeq(rows, reward, tolerance=tolerance, threads=threads)
+            times = race(contenders, rounds)
+            table({name: times[name] for name in contenders if "2" in name})
+            print()
+            table({name: times[name] for name in contenders if "1" in name})
+            (policy, values), (other, theirs) = (run() for run in list(contenders.values())[:2])
+            moved, off = int((other != policy).sum()), np.abs(theirs - values).max()
+            print(f"\nC++ and certeq: {moved} actions differ, values by at most {off:.0e}.", flush=True)
+
+
+# ---- the whole problem, against others ----
 
 
 def quantecon(rows: SparseRows, reward: np.ndarray, k: int) -> Run:
@@ -303,7 +353,7 @@ def _slope(name: str, rows: list[dict[str, Any]], size: str) -> str:
 
 
 def main() -> None:
-    parts = {"sweeps": sweeps, "solves": solves, "scaling": scaling}
+    parts = {"sweeps": sweeps, "plans": plans, "solves": solves, "scaling": scaling}
     if sys.argv[1:2] == ["measure"]:
         print(json.dumps(measure(*json.loads(sys.argv[2]))))
         return

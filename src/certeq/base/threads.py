@@ -35,7 +35,8 @@ def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, thre
 class Crew:
     """Threads that stay for many short passes over the same blocks; use as a context.
 
-    Each pass is cut into a few pieces per thread, so that one that is held up by other programs holds up the rest less.
+    Whoever asks for a pass works too. It is cut into a few pieces per thread, and each takes the next piece when it is
+    done with one, so that a thread that is held up by other programs, or comes late, holds up the rest less.
     """
 
     PIECES = 4  # per thread
@@ -44,7 +45,7 @@ class Crew:
         self.threads = threads or default_threads()
 
     def __enter__(self) -> Crew:
-        self.pool = ThreadPoolExecutor(self.threads)
+        self.pool = ThreadPoolExecutor(max(self.threads - 1, 1))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -59,13 +60,23 @@ class Crew:
         if self.threads == 1 or pieces <= 1:
             kernel(0, count, *args)
             return
-        edges = [count * piece // pieces for piece in range(pieces + 1)]
-        jobs = [self.pool.submit(kernel, *edge, *args) for edge in pairwise(edges)]
+        left = [(count * piece // pieces, count * (piece + 1) // pieces) for piece in reversed(range(pieces))]
+
+        def work() -> None:
+            while True:
+                try:
+                    edges = left.pop()
+                except IndexError:  # nothing is left
+                    return
+                kernel(*edges, *args)
+
+        helpers = [self.pool.submit(work) for _ in range(min(self.threads, pieces) - 1)]
         try:
-            for job in jobs:
-                job.result()
+            work()
+            for helper in helpers:
+                if not helper.cancel():  # who has not begun need not
+                    helper.result()
         except BaseException:
-            for job in jobs:
-                job.cancel()
-            wait(jobs)
+            left.clear()
+            wait([helper for helper in helpers if not helper.cancel()])
             raise

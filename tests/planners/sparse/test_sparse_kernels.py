@@ -1,5 +1,7 @@
 """The compiled passes over sparse models, one by one, against a few lines of NumPy, and whoever shares the work."""
 
+from threading import Event
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -226,6 +228,16 @@ def test_a_crew_covers_every_block_once(threads, count, grain):
         for _ in range(3):
             crew.run(lambda start, stop: seen.extend(range(start, stop)), count, grain=grain)
     assert sorted(seen) == sorted(list(range(count)) * 3)
+
+
+def test_a_crew_does_not_wait_for_who_comes_late():
+    seen, arrive = [], Event()
+    with Crew(2) as crew:
+        late = crew.pool.submit(arrive.wait)  # the only helper
+        crew.run(lambda start, stop: seen.extend(range(start, stop)), 100)
+        assert sorted(seen) == list(range(100))
+        arrive.set()
+        assert late.result()
 
 
 def test_a_crew_leaves_nothing_running_behind_an_error():

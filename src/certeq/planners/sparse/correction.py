@@ -31,7 +31,7 @@ PARTIAL = 100  # sweeps at most
 STEPS = 5000  # of BiCGStab at most
 FAILURES = 3  # of BiCGStab, after which it is not tried again
 LOST = 1e8  # times the residual it began with: BiCGStab will not come back from there
-LIGHT = 128  # blocks: passes over mere vectors are worth several threads from here on
+LIGHT = 16  # blocks: passes over mere vectors are worth several threads from here on
 NOBODY = 2**32 - 1  # an action that nobody takes
 ALL = PerPair(np.ones(1), 0, 0)
 
