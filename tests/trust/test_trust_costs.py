@@ -43,6 +43,17 @@ def test_a_row_without_a_state_is_explained_without_a_look_at_every_label(monkey
     assert len(looked) <= 10 * 501
 
 
+def test_whole_numbers_are_placed_with_few_looks_at_each(monkeypatch):
+    """Each of 500 numbers is placed by its distance from the lowest, which is looked for once and not for each."""
+    looked = []
+    find = min
+    monkeypatch.setattr(
+        "certeq.data.recipes.axes.min", lambda numbers: looked.extend(numbers) or find(numbers), raising=False
+    )
+    assert Labels("s", "integer", tuple(range(5, 505))).places.tolist() == list(range(500))
+    assert 500 <= len(looked) <= 2 * 500
+
+
 @pytest.mark.parametrize("where", ["actions", "labels"])
 def test_a_policy_file_may_not_hold_longer_labels_than_a_table(where):
     rows = {"state": list("ABAB"), "action": list("xyxy"), "reward": [1.0, 0, 1, 0], "next_state": list("BABA")}
