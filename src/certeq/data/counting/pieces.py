@@ -40,7 +40,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Coding:
+class PieceCodes:
     """What codes of states and actions stand for."""
 
     axes: tuple[LabelSeries | Bins, ...]  # of the state columns
@@ -50,7 +50,7 @@ class Coding:
     states: Integers  # (S,), codes on the grid
     actions: Integers  # (A,)
 
-    def alike(self, other: Coding) -> bool:
+    def alike(self, other: PieceCodes) -> bool:
         """Whether the same codes stand for the same things in another piece."""
         axes = zip((*self.axes, *self.action_axes), (*other.axes, *other.action_axes), strict=True)
         return (
@@ -76,7 +76,7 @@ class CodedRows(NamedTuple):
     action: Codes
     outcome: Codes  # the number of states for an ending
     reward: Floats | None
-    coding: Coding
+    coding: PieceCodes
     rows: int  # that were read
     dropped: dict[str, int]
 
@@ -132,7 +132,9 @@ def code_rows(frame: Any, layout: Layout, rows: range) -> CodedRows:
         now, act, then = now[kept], act[kept], then[kept]
     now, act, then, there, tried = _compact(now, act, then, state_grid.size, action_grid.size)
     axes = tuple(one.axis for one in states), tuple(one.axis for one in actions)
-    return CodedRows(now, act, then, reward, Coding(*axes, state_grid, action_grid, there, tried), len(rows), dropped)
+    return CodedRows(
+        now, act, then, reward, PieceCodes(*axes, state_grid, action_grid, there, tried), len(rows), dropped
+    )
 
 
 def check_states(states: Space, limit: int) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from certeq.base.arrays import Floats, Integers
 from certeq.data.counting.parquet import Piece
 from certeq.data.counting.parts import Part, merge
-from certeq.data.counting.pieces import CodedRows, Coding, Layout, code_piece
+from certeq.data.counting.pieces import CodedRows, Layout, PieceCodes, code_piece
 from certeq.data.counting.tallying import Cells, Store, earn
 from certeq.data.sums import Sums
 
@@ -74,7 +74,7 @@ def count_pieces(pieces: Iterable[Any], code: Callable[[Any], list[CodedRows]], 
 class Held:
     """Rows of neighboring pieces whose codes stand for the same things."""
 
-    def __init__(self, coding: Coding, layout: Layout, room: int) -> None:
+    def __init__(self, coding: PieceCodes, layout: Layout, room: int) -> None:
         self.coding, self.layout = coding, layout
         S, A = len(coding.states), len(coding.actions)
         self.store = Store(room, S, A, S + 1)
