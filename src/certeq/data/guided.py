@@ -89,7 +89,6 @@ def telling(state: Integers, place: Integers, action: Integers) -> tuple[float, 
     def total(which: int, values: Floats) -> Floats:
         return np.asarray(np.bincount(of[which], values, minlength=len(n)), dtype=np.float64)
 
-
     c, p, q = (each[1] for each in (both, one, other))
     pairs = n * (n - 1)
     three, four = pairs * (n - 2), pairs * (n - 2) * (n - 3)
