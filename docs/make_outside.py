@@ -100,16 +100,8 @@ Points in a square, three simulators of our own ([the study](study.md) has them)
 takes the best action of a fine table in seven decisions of ten and any action in the rest. certeq reads the table and
 cuts the columns by itself; d3rlpy's discrete behavior cloning and CQL get the numbers. Nothing was tuned. d3rlpy's
 defaults for CQL are made for millions of frames, so learning rate, batches and target updates ({settings}) were set
-beforehand, for {steps} steps. Values are mean discounted returns in the simulator, the same starts and luck for all,
-± standard errors over data sets.
-"""
-
-NO_NUMBERS = """\
-## Learned by networks: d3rlpy
-
-`benchmarks/outside/deep.py` sets certeq beside d3rlpy's discrete behavior cloning and CQL on worlds of numbers. It
-installs and runs, but a training that would be fair to CQL takes hours on the two shared processors of these runs,
-and a short one would only beat a straw man. So there are no numbers here, and nothing is claimed.
+beforehand, for {steps} steps; CQL is also valued after a third of them, to see whether more would help. Values are
+mean discounted returns in the simulator, the same starts and luck for all, ± standard errors over data sets.
 """
 
 WHY = """\
@@ -147,7 +139,7 @@ def made() -> dict[Path, str]:
     if "off_policy" in found:
         run = found["off_policy"]
         parts += [OFF_POLICY, _how(run, f"{run['sets']} data sets for each number", DEEP), *estimates(run)]
-    parts += deep(found["deep"]) if "deep" in found else [NO_NUMBERS]
+    parts += deep(found["deep"]) if "deep" in found else []
     return {HERE / PLACE: "\n".join(parts).rstrip() + "\n"}
 
 
@@ -203,7 +195,33 @@ def thin_intervals(run: Record) -> str:
     return (
         "Off-policy evaluation: intervals for a policy that takes what was seldom tried hold the truth less often than "
         f"the 90 % they are meant to. By the model itself and by fitted Q evaluation: {', '.join(lines)}. certeq calls "
-        f"the latter one to trust there in {percent(min(trusted))} to {percent(max(trusted))} of the data sets.\n"
+        f"the latter one to trust there in {_between(min(trusted), max(trusted))} of the data sets.\n"
+    )
+
+
+def _between(low: float, high: float) -> str:
+    return percent(low) if low == high else f"{percent(low)} to {percent(high)}"
+
+
+def smoother(run: Record) -> str:
+    """What has to be said first about networks: where they are clearly better than cells."""
+    lines, better = [], 0
+    for each in run["cells"]:
+        found = {name: np.array(values) for name, values in each["values"].items()}
+        theirs = {name: values for name, values in found.items() if name.startswith("d3rlpy")}
+        best = max(theirs, key=lambda name: theirs[name].mean())
+        better += clearly(found[OURS], theirs[best])
+        if clearly(theirs[best], found[OURS]):
+            told = (
+                f"{number(found[OURS].mean())} against {number(theirs[best].mean())} of {best.removeprefix('d3rlpy, ')}"
+            )
+            lines.append(f"{each['world']}, {each['behavior']}, {each['size']:,} episodes: {told}")
+    return (
+        f"Networks: on {len(lines)} of {len(run['cells'])} logs of numbers one of d3rlpy's policies is clearly better "
+        f"than the default ({'; '.join(lines)}), on {better} the default is clearly better than all of them. Where "
+        "competent people acted on numbers, to imitate them smoothly beats to plan in cells: cells are coarser than "
+        "what they saw. certeq claims nothing over them on such logs ([decision 18](decisions/0018-cells.md)), but its "
+        "advice is the worse one.\n"
     )
 
 
@@ -341,6 +359,7 @@ def losses(found: dict[str, Record]) -> str:
         + "\n\n"
         + WHY
         + "\n"
+        + (smoother(found["deep"]) + "\n" if "deep" in found else "")
         + (thin_intervals(found["off_policy"]) if "off_policy" in found else "")
         + "\n"
         + overall(found)
