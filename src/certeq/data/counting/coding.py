@@ -141,7 +141,7 @@ def _text(source: Source) -> tuple[LabelSeries, list[Codes], list[Booleans | Non
     """Text: the labels of both columns, trimmed and sorted; blank ones are missing."""
     import polars as pl
 
-    parts = [words(one.cast(pl.String)) for one in source.series]
+    parts = [words(one) for one in source.series]
     labels = pl.concat([part.labels for part in parts])
     length = int(labels.str.len_chars().max() or 0)
     if length > most("label"):
@@ -161,7 +161,15 @@ def _text(source: Source) -> tuple[LabelSeries, list[Codes], list[Booleans | Non
 
 
 def words(series: Any) -> Words:
-    """Number text by its views if most are there often, or by its hash."""
+    """Number text by its views if most are there often, or by its hash; categories by themselves.
+
+    The text of a category is written out once, not in every row, which could take any amount of memory.
+    """
+    import polars as pl
+
+    if series.dtype != pl.String:
+        found = number(series.to_physical().cast(pl.UInt64).fill_null(2**64 - 1).to_numpy())
+        return Words(found.codes, series.gather(found.first).cast(pl.String))
     filled = series.fill_null("") if series.null_count() else series  # what is missing may have any view
     seen = views(filled)
     if seen is not None:
