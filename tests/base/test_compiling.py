@@ -11,7 +11,9 @@ import hashlib
 import numpy as np
 import scipy.sparse as sp
 from certeq import MDP, Counts, Mixture, Rows, SparseRows, evaluate, shrink, solve, sweep
+from certeq.planners import compiled
 
+compiled.WORTH_MORE = 0  # so that all kernels take part
 rng = np.random.default_rng(0)
 
 
@@ -27,7 +29,8 @@ for S, n in ((10, 2000), (60, 40)):
     tell(f"plans of {S} states", plan.values)
     tell(f"values of {S} states", evaluate(rows, reward, 0.97, plan.policy))
     tell(f"weights of {S} states", shrink(Counts(counts), "evidence").weight)
-    swept = sweep(counts, reward, 0.97, truth=MDP(rows, reward, 0.97), regularizer="uniform_prior", strength=[0.1, 0.6])
+    path = {"regularizer": "uniform_prior", "strength": [0, 0.1, 0.2, 0.6, 0.9]}
+    swept = sweep(counts, reward, 0.97, truth=MDP(rows, reward, 0.97), **path)
     tell(f"losses of {S} states", swept.loss)
 S = 12_000
 near = (np.arange(3 * S)[:, None] // 3 + np.arange(-2, 3)) % S

@@ -77,20 +77,28 @@ def test_ctrl_c_is_not_raised_within_a_library_that_is_being_loaded_or_compiled(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("raised", "code"), [("SystemExit(130)", 130), ("SystemExit(2)", -signal.SIGSEGV)])
-def test_a_library_that_crashes_when_taken_apart_is_not_taken_apart_after_a_stop(tmp_path, raised, code):
-    """The second case shows that the library does crash; exit functions run all the same."""
+@pytest.mark.parametrize(
+    ("run", "raised", "code"),
+    [
+        ("main", "SystemExit(130)", 130),
+        ("main", "SystemExit(2)", -signal.SIGSEGV),
+        ("program", "SystemExit(2)", 2),
+        ("program", "SystemExit(0)", 0),
+    ],
+)
+def test_libraries_are_not_taken_apart_after_a_stop_nor_where_the_process_is_ours(tmp_path, run, raised, code):
+    """The second case shows that one would crash; exit functions run all the same, and what was said is told."""
     program = (
         "import atexit, ctypes, pathlib, certeq.cli, certeq.__main__\n"
         "class Fragile:\n"
         "    def __del__(self, crash=ctypes.string_at): crash(0)\n"
         "fragile = Fragile()\n"
-        f"def work(): atexit.register(pathlib.Path('ended').touch); raise {raised}\n"
+        f"def work(): atexit.register(pathlib.Path('ended').touch); print('said'); raise {raised}\n"
         "certeq.cli.main = work\n"
-        "certeq.__main__.main()\n"
+        f"certeq.__main__.{run}()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
-    assert (done.returncode, (tmp_path / "ended").exists()) == (code, True)
+    assert (done.returncode, done.stdout, (tmp_path / "ended").exists()) == (code, "said\n", True)
 
 
 @pytest.mark.slow

@@ -13,15 +13,19 @@ import logging
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from certeq.base import ahead
 from certeq.base.errors import InputError
 from certeq.base.private import mine, private
 
 CONFIG = ".numba_config.yaml"  # which Numba reads wherever it is started, and which can name a folder of kernels
+WAIT = 0.05  # seconds until it is looked again for a kernel that another process compiles
+PATIENCE = 120  # seconds in all; after that it is compiled here as well
 SUM = hashlib.sha256().digest_size
 if "numba" not in sys.modules and Path(CONFIG).exists():
     raise InputError(
@@ -38,8 +42,14 @@ if "_config_fname" in vars(config):
     config._config_fname = os.devnull  # nor later, whenever something is compiled
 
 
-def njit(*, cache: bool = False, **options: Any) -> Callable[[Any], Any]:
-    """Compile a function as `numba.njit` does; with ``cache``, keep what was compiled in a safe place."""
+def njit(*, cache: bool = False, inner: bool = False, **options: Any) -> Callable[[Any], Any]:
+    """Compile a function as `numba.njit` does; with ``cache``, keep what was compiled in a safe place.
+
+    An ``inner`` function is called by other kernels only. It needs no way in from Python, which for arguments of many
+    arrays is more code than the function itself, and is kept within those who call it.
+    """
+    if inner:
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compile_ = numba.njit(**options)
 
     def compiled(function: Any) -> Any:
@@ -141,13 +151,19 @@ class Kept(caching.FunctionCache):
         self.enable()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """A kernel that was kept, or None: to be compiled."""
+        """A kernel that was kept, or None: to be compiled. One that another process is about to keep is waited for."""
         try:
+            until = time.monotonic() + PATIENCE
+            while time.monotonic() < until and ahead.expected(self._py_func) and not self._there(sig, target_context):
+                time.sleep(WAIT)
             return super().load_overload(sig, target_context)
         except Exception:
             with contextlib.suppress(OSError):
                 Path(self._cache_file._index_path).unlink()
             return None
+
+    def _there(self, sig: Any, target_context: Any) -> bool:
+        return self._cache_file.load(self._index_key(sig, target_context.codegen())) is not None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a kernel, if there is room."""

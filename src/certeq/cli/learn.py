@@ -12,6 +12,8 @@ from certeq.data.request import Request
 from certeq.learning.rules import Rules
 
 if TYPE_CHECKING:
+    from certeq.data.batch import Batch
+    from certeq.data.counting import Tallied
     from certeq.learning.learned import Learned
 
 
@@ -54,6 +56,7 @@ def learn(
     columns = dict.fromkeys([*(request.beside or ()), *(each.column for each in rules.limits)])
     request = replace(request, beside=list(columns) or None)
     found, reward = source.get(console, data, request, known, work, output.seed)
+    _compile_ahead(found, rules, output)
     with show.Planning() as planning:
         learned = run(found, rules, reward=reward, progress=planning.progress, on_interrupt="return")
         planning.check(learned)
@@ -96,6 +99,18 @@ def learn(
     if learned.interrupted:
         console.print("Planning was stopped, and this is what it had by then." + " No report was made." * output.report)
         raise typer.Exit(130)
+
+
+def _compile_ahead(found: Batch | Tallied, rules: Rules, output: Output) -> None:
+    """Have another process compile, the first time, what is needed after learning, if several models will be drawn."""
+    from certeq.data.batch import Batch
+    from certeq.questions import rehearsal
+    from certeq.questions.draws import LARGEST
+
+    sizes = found if isinstance(found, Batch) else found.counts
+    S, A = sizes.n_states, sizes.n_actions
+    if output.draws != 0 and S * A * S <= LARGEST:
+        rehearsal.begin(S, ["magnitudes", *["plans"] * (rules.horizon is None), "draws"])
 
 
 def policy_csv(learned: Learned) -> str:

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.compiling import njit
-from certeq.model.lattice import neighbors
+from certeq.model.lattice import neighbors, place_of
 from certeq.model.walls import landings
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
@@ -97,7 +97,7 @@ def add_up(start: int, stop: int, table: Any, grid: Any, moves: Any, room: Any, 
 def _count_of(outcome: Any, count: Any, first: int, last: int, sought: int) -> float:
     """How often a pair was followed by an outcome; its outcomes are in order."""
     if last - first > 16:
-        at = first + np.searchsorted(outcome[first:last], sought)
+        at = place_of(outcome, first, last, sought)
         return float(count[at]) if at < last and outcome[at] == sought else 0.0
     for i in range(first, last):
         if outcome[i] == sought:

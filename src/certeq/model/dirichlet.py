@@ -20,6 +20,7 @@ from certeq.base.compiling import njit
 from certeq.base.lanes import WIDTH, add_up, fill, load, plus, total
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_inner = njit(inner=True, nogil=True, error_model="numpy")
 _compile_greatest = njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nnan", "nsz"}
 )  # eight at a time; the greatest number is the same in any order
@@ -47,7 +48,7 @@ def log_rising(x: float, c: float) -> float:
     return total + (y - 0.5) * math.log1p(d / y) + d * math.log(y + d) - d + _series(y + d) - _series(y)
 
 
-@_compile
+@_inner
 def _series(z: float) -> float:
     """What Stirling's formula leaves out."""
     r = 1.0 / z
@@ -55,7 +56,7 @@ def _series(z: float) -> float:
     return r * (1.0 / 12.0 - r2 * (1.0 / 360.0 - r2 * (1.0 / 1260.0 - r2 / 1680.0)))
 
 
-@_compile
+@_inner
 def _row(
     first: int,
     last: int,
@@ -85,7 +86,7 @@ def _row(
         _add_few(first, last, count, share, magnitudes, product, out)
 
 
-@_compile
+@_inner
 def _add_few(first: int, last: int, count: Any, share: Any, magnitudes: Any, product: Any, out: Any) -> None:
     """Add the rising factorials of small counts: many factors are multiplied out before one logarithm is taken."""
     product[:], factors = 1.0, 0
@@ -105,7 +106,7 @@ def _add_few(first: int, last: int, count: Any, share: Any, magnitudes: Any, pro
             out[g] += math.log(product[g])
 
 
-@_compile
+@_inner
 def _contradicted(first: int, last: int, share: Any, uniform: bool) -> bool:
     """Whether a row has an outcome that the target excludes: then no magnitude can explain it."""
     if not uniform:
@@ -115,7 +116,7 @@ def _contradicted(first: int, last: int, share: Any, uniform: bool) -> bool:
     return False
 
 
-@_compile
+@_inner
 def _exponentials(x: Any) -> None:
     """exp(x) for x ≤ 0, in place: Taylor's polynomial at x/1024, then ten squarings.
 
@@ -141,7 +142,7 @@ def _largest(x: Any) -> float:
     return top
 
 
-@_compile
+@_inner
 def _posterior(likelihood: Any, prior: Any) -> float:
     """Turn log likelihoods over the grid into probabilities in place; return the log evidence."""
     for g in range(len(prior)):
@@ -157,7 +158,7 @@ def _posterior(likelihood: Any, prior: Any) -> float:
     return top + math.log(total)
 
 
-@_compile
+@_inner
 def _tables(magnitudes: Any, share: float) -> Any:
     """Look-up tables for small counts: rising factorials of M·share and of M, and M/(M + c)."""
     G = len(magnitudes)
@@ -171,7 +172,7 @@ def _tables(magnitudes: Any, share: float) -> Any:
     return table, totals, weights
 
 
-@_compile
+@_inner
 def _average(posterior: Any, visits: float, magnitudes: Any, logs: Any, weights: Any) -> Any:
     """Mean of M/(M + c) and of log M under probabilities of the magnitudes."""
     row, near = visits < TABLE, int(min(visits, TABLE - 1))

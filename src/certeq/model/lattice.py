@@ -17,6 +17,7 @@ from certeq.base.compiling import njit
 from certeq.data.positions import Positions
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_inner = njit(inner=True, nogil=True, error_model="numpy")
 LINE, RING, LABEL = range(3)
 REACH = 2  # places that the wider neighborhood reaches
 MOST_NEIGHBORS = 64  # beyond, with six lines or more, the wider neighborhood is left out
@@ -97,12 +98,24 @@ def move_keys(positions: Positions, state: Integers, outcome: Integers) -> Integ
     return np.asarray(np.where(somewhere, key, -1 - outcome))
 
 
+@_inner
+def place_of(ordered: Any, low: int, high: int, sought: int) -> int:
+    """Where a number stands, or would, between two places of an ordered list; NumPy's takes far longer to compile."""
+    while low < high:
+        middle = (low + high) // 2
+        if ordered[middle] < sought:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @_compile
 def find(grid: Any, key: Any) -> int:
     """The state at a place, by the number of the place, or -1."""
     if len(grid.table):
         return int(grid.table[key])
-    at = np.searchsorted(grid.keys, key)
+    at = place_of(grid.keys, 0, len(grid.keys), key)
     if at < len(grid.keys) and grid.keys[at] == key:
         return int(grid.order[at])
     return -1
@@ -168,7 +181,7 @@ def neighbors(grid: Any, s: int, out: Any) -> Any:
     return found, close
 
 
-@_compile
+@_inner
 def _across(grid: Any, s: int, other: int) -> int:
     """The state as far from s as another, on the other side, or -1."""
     key = np.int64(0)

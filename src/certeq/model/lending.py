@@ -29,10 +29,11 @@ from certeq.model.lattice import neighbors
 from certeq.model.walls import landings
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_inner = njit(inner=True, nogil=True, error_model="numpy")
 _compile_into = njit(cache=True, nogil=True, error_model="numpy", inline="always")  # a call would count references
 
 
-@_compile
+@_inner
 def _looked_on(share: float, rows: float, prior: float = 1.0) -> float:
     """Weight of each row of a candidate that has so many; what it looks on at is left ``prior`` times that."""
     return share / (rows + prior)
@@ -153,7 +154,7 @@ def write(
                     row[n] += mean * general[n] + shared
 
 
-@_compile
+@_inner
 def _worth_of_moves(placed: bool, totals: Any, here: Any, values: Any) -> float:
     """What all moves of one data set, made from a state, are worth."""
     worth, A = 0.0, totals.first.shape[1] - 2

@@ -22,6 +22,7 @@ from certeq.base.compiling import njit
 from certeq.model.borrowing import judge
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_inner = njit(inner=True, nogil=True, error_model="numpy")
 _compile_into = njit(cache=True, nogil=True, error_model="numpy", inline="always")  # a call would count references
 PRIOR, PRIOR_UNIFORM = 0.3, 1.0  # draws that each candidate, and the uniform row, are credited with before any data
 FOLLOW = 5.0  # draws by which the shares of an action follow those of all
@@ -39,7 +40,7 @@ def harmonic(x: float, c: float) -> float:
     return total + _digamma(x + c) - _digamma(x + FEW) if c > FEW else total
 
 
-@_compile
+@_inner
 def _digamma(x: float) -> float:
     """The logarithmic derivative of Γ for x ≥ 16, to rounding."""
     r = 1.0 / (x * x)
@@ -58,7 +59,7 @@ def _mean(share: Any, a: int, q: Any, i: int) -> float:
     return (one + two) + (three + four)
 
 
-@_compile
+@_inner
 def _sum(x: Any) -> float:
     """Sum in order. Loops compile far sooner than expressions with arrays, which bring all of broadcasting along."""
     total = 0.0
@@ -67,7 +68,7 @@ def _sum(x: Any) -> float:
     return total
 
 
-@_compile
+@_inner
 def _tails(visits: Any) -> Any:
     """How many pairs have more than i visits, for i below 64 and below the most visits."""
     most = 0.0

@@ -27,6 +27,7 @@ from certeq.data.positions import Positions
 from certeq.model.lattice import LABEL, RING, find, look_ahead
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_inner = njit(inner=True, nogil=True, error_model="numpy")
 _compile_into = njit(cache=True, nogil=True, error_model="numpy", inline="always")  # a call would count references
 LEAK = 0.02  # what gets through a wall, as a share of what would get through without
 SURE = 10.0  # evidence, in nats, from which a border is closed
@@ -51,7 +52,7 @@ def shifts(positions: Positions | None, source: Integers, outcome: Integers) -> 
     return apart.astype(np.int32)
 
 
-@_compile
+@_inner
 def _next(grid: Any, s: int, side: int) -> int:
     """The state one step from s along axis ``side // 2``, forward if ``side`` is odd; or -1."""
     key = np.int64(0)
@@ -67,7 +68,7 @@ def _next(grid: Any, s: int, side: int) -> int:
     return int(find(grid, key))
 
 
-@_compile
+@_inner
 def _would(d: int, moves: Any, totals: Any, out: Any) -> None:
     """How many of all moves of each action lead more than so many steps to each side, ``out`` (A, 2d, steps)."""
     shift = moves.shift
@@ -80,7 +81,7 @@ def _would(d: int, moves: Any, totals: Any, out: Any) -> None:
                     out[a, 2 * k + (1 if far > 0 else 0), step] += totals.often[i]
 
 
-@_compile
+@_inner
 def _weigh(
     d: int, table: Any, grid: Any, moves: Any, totals: Any, visits: Any, beyond: Any, would: Any, own: Any
 ) -> None:
@@ -136,7 +137,7 @@ def close(start: int, stop: int, table: Any, grid: Any, moves: Any, totals: Any,
         _continue(beyond, own, out[d])
 
 
-@_compile
+@_inner
 def _surely(beyond: Any, own: Any, s: int, side: int) -> bool:
     """Whether a border is closed for what was seen there, from across and beside it."""
     if own[s, side] <= 0:
@@ -148,7 +149,7 @@ def _surely(beyond: Any, own: Any, s: int, side: int) -> bool:
     return bool(sure > SURE)
 
 
-@_compile
+@_inner
 def _continue(beyond: Any, own: Any, closed: Any) -> None:
     """Close what a closed border goes on to, if its own rows speak for that: back and forth until nothing changes."""
     S, sides = closed.shape
@@ -184,7 +185,7 @@ def landings(grid: Any, moves: Any, d: int, s: int, room: Any) -> Any:
     return room
 
 
-@_compile
+@_inner
 def _hold_back(grid: Any, closed: Any, shift: Any, s: int, out: Any) -> None:
     """Let moves that would cross a wall stay at s."""
     free = np.empty(closed.shape[1], dtype=np.int64)  # steps to the next wall, if a move could lead so far
