@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from certeq import InputError
-from certeq.base.forms import Finite, Whole, check_json, fill, table, whole_table
+from certeq.base.forms import DEEPEST, Finite, Whole, check_json, fill, table, whole_table
 
 
 class Box(Struct):
@@ -122,6 +122,25 @@ def test_a_name_is_found_twice_where_pythons_json_finds_it_twice(text):
 def test_what_is_not_utf_8_is_refused(text):
     with pytest.raises(InputError, match="not UTF-8"):
         check_json(text, "box")
+
+
+@pytest.mark.parametrize("more", [b"[%s]", b'{"a":%s}', b'[{"b":%s}]'])
+def test_what_is_nested_deeply_is_refused_whatever_python_could_read(more):
+    def nested(times):
+        text = b'"x"'
+        for _ in range(times):
+            text = more % text
+        return text
+
+    layers = more.count(b"[") + more.count(b"{")
+    check_json(nested(DEEPEST // layers), "box")
+    check_json(b"[%s]" % b",".join([nested(2)] * DEEPEST), "box")  # side by side is not deep
+    with pytest.raises(InputError, match=r"it is not JSON that can be read \(it is nested more than 100 deep\)"):
+        check_json(nested(DEEPEST // layers + 1), "box")
+
+
+def test_brackets_within_texts_are_not_nesting():
+    check_json(json.dumps({"[" * 200: "{" * 200}).encode(), "box")
 
 
 # ---- tables ----

@@ -335,6 +335,7 @@ DAMAGED = {
     "deep": ('{"more": ' + "[" * 100_000, "is not JSON"),
     "deeper": ('{"more": ' + "[" * 10_000_000, "is not JSON"),
     "deep and closed": (texted('"data": {', '"data": {"x": ' + "[" * 5_000 + "]" * 5_000 + ","), "is not JSON"),
+    "a little deep": (texted('"data": {', '"data": {"x": ' + "[" * 200 + "]" * 200 + ","), "nested more than 100 deep"),
     "a deep list": ("[" * 100_000, "not a policy file"),
     "a long number": ("1" * 5000, "damaged: number out of range"),
     "a list": ("[]", "not a policy file: expected `object`, got `array`"),

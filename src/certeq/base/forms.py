@@ -21,8 +21,10 @@ Whole: TypeAlias = Annotated[int, Meta(ge=0, le=EXACT)] | Annotated[float, Meta(
 Form = TypeVar("Form")
 
 TOLD = 400  # characters of a message that quotes a file
+DEEPEST = 100  # lists and objects within one another; decoders have limits of their own, which differ between Pythons
 BYTE = re.compile(r"\(byte (\d+)\)$")
-TOKEN = re.compile(rb'\{|\}|"[^"\\]*+(?:\\.[^"\\]*+)*+"(?:\s*+:)?+', re.DOTALL)
+# a list of numbers is one token, which saves time and is no nesting
+TOKEN = re.compile(rb'[{}]|\[(?:[^][{}"]*+\])?+|\]|"[^"\\]*+(?:\\.[^"\\]*+)*+"(?:\s*+:)?+', re.DOTALL)
 
 
 def fill(form: type[Form], given: Any, what: str, where: str = "") -> Form:
@@ -48,7 +50,7 @@ def damaged(what: str, place: str, words: object) -> InputError:
 
 
 def check_json(data: bytes, what: str) -> None:
-    """Refuse what the decoder lets pass in well-formed JSON: text that is not UTF-8, and a field twice in one object.
+    """Refuse what the decoder lets pass in well-formed JSON: what is not UTF-8, nested deeply, or in one object twice.
 
     What stands there twice would mean one thing to us and another to the next reader.
     """
@@ -60,10 +62,14 @@ def check_json(data: bytes, what: str) -> None:
     fields: set[bytes] = set()
     for found in TOKEN.finditer(data):
         token = found[0]
-        if token == b"{":
+        if token == b"[" or token == b"{":
             outer.append(fields)
             fields = set()
-        elif token == b"}":
+            if len(outer) > DEEPEST:
+                raise InputError(
+                    f"This is not a {what}: it is not JSON that can be read (it is nested more than {DEEPEST} deep)."
+                )
+        elif token == b"]" or token == b"}":
             fields = outer.pop()
         elif token.endswith(b":"):
             if b"\\" in token or not token.endswith(b'":'):  # one name may be spelled in several ways
