@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,98 @@ def jax_batched() -> Callable[..., np.ndarray] | None:
     return lambda *given: np.asarray(batch(*given))
 
 
+def jaxdp_batched() -> Callable[..., np.ndarray] | None:
+    """Policy iteration of jaxdp for a batch, in double precision; None where it is not installed.
+
+    It steps, and whoever calls it sees when all are done. Rewards it takes by next state, and rows by column.
+    """
+    if importlib.util.find_spec("jaxdp") is None:
+        return None
+    import chex
+    import jax
+    import jax.numpy as jnp
+    import jaxdp
+
+    jax.config.update("jax_enable_x64", True)
+    chex.disable_asserts()  # it looks at policies as numbers, which `jit` and `vmap` do not have
+
+    @partial(jax.jit, static_argnums=2)
+    def begin(rows: Any, reward: Any, discount: float, policy: Any) -> Any:
+        n, S, A = reward.shape
+        wide = jnp.broadcast_to(jnp.swapaxes(reward, 1, 2)[..., None], (n, A, S, S))
+        ends = {"initial": jnp.full((n, S), 1 / S), "terminal": jnp.zeros((n, S))}
+        mdp = jaxdp.MDP(transition=rows.transpose(0, 2, 3, 1), reward=wide, **ends)
+        first = jnp.swapaxes(jax.nn.one_hot(policy, A), 1, 2)
+        return mdp, jax.vmap(jaxdp.PolicyIteration(gamma=discount).init)(mdp, first)
+
+    @partial(jax.jit, static_argnums=2)
+    def step(mdp: Any, state: Any, discount: float) -> Any:
+        after = jax.vmap(jaxdp.PolicyIteration(gamma=discount).update)(mdp, state)
+        return after, (after.policy != state.policy).any()
+
+    def run(rows: np.ndarray, reward: np.ndarray, discount: float, policy: np.ndarray) -> np.ndarray:
+        mdp, state = begin(rows, reward, discount, policy)
+        moved = True
+        while moved:
+            state, moved = step(mdp, state, discount)
+        return np.asarray(state.policy.argmax(axis=1))
+
+    return run
+
+
+def mdpax_solver() -> Callable[..., tuple[np.ndarray, np.ndarray]] | None:
+    """Value iteration of mdpax with its own stop, the span, in double precision; None where it is not installed.
+
+    ``(successors (S, A, K), chances (S, A, K), reward (S, A), discount, epsilon)`` give a policy, and values up to a
+    constant. It wants a class for each kind of MDP, and compiles for every object of it.
+    """
+    if importlib.util.find_spec("mdpax") is None:
+        return None
+    import jax
+    import jax.numpy as jnp
+    from mdpax.core.problem import Problem
+    from mdpax.solvers.value_iteration import ValueIteration
+
+    jax.config.update("jax_enable_x64", True)
+
+    class Table(Problem):
+        """An MDP that is given as a table: event k leads to the k-th successor."""
+
+        def __init__(self, successors: np.ndarray, chances: np.ndarray, reward: np.ndarray) -> None:
+            self.successors, self.chances, self.reward = map(jnp.asarray, (successors, chances, reward))
+            super().__init__()
+
+        @property
+        def name(self) -> str:
+            return "table"
+
+        def _construct_state_space(self) -> Any:
+            return jnp.arange(self.chances.shape[0])[:, None]
+
+        def _construct_action_space(self) -> Any:
+            return jnp.arange(self.chances.shape[1])[:, None]
+
+        def _construct_random_event_space(self) -> Any:
+            return jnp.arange(self.chances.shape[2])[:, None]
+
+        def state_to_index(self, state: Any) -> Any:
+            return state[0]
+
+        def random_event_probability(self, state: Any, action: Any, event: Any) -> Any:
+            return self.chances[state[0], action[0], event[0]]
+
+        def transition(self, state: Any, action: Any, event: Any) -> Any:
+            return self.successors[state[0], action[0], event[0]][None], self.reward[state[0], action[0]]
+
+    def run(*given: Any) -> tuple[np.ndarray, np.ndarray]:
+        *table, discount, epsilon = given
+        solver = ValueIteration(Table(*table), gamma=discount, epsilon=epsilon, verbose=0)
+        found = solver.solve(max_iterations=100_000)
+        return np.asarray(found.policy)[:, 0], np.asarray(found.values)
+
+    return run
+
+
 def scipy(rows: np.ndarray, reward: np.ndarray, discount: float, policy: Any) -> tuple[Any, Any]:
     s = np.arange(len(reward))
     policy = reward.argmax(axis=1) if policy is None else policy
@@ -110,6 +203,20 @@ def mdpsolver(rows: np.ndarray, reward: np.ndarray, discount: float, policy: Any
     problem.solve(algorithm="pi", tolerance=1e-9, initPolicy=start, parallel=False)
     found = np.array(problem.getPolicy())
     return found, found
+
+
+def mdpax(rows: np.ndarray, reward: np.ndarray, discount: float, policy: Any) -> tuple[Any, Any]:
+    solver = mdpax_solver()
+    assert solver is not None
+    successors = np.broadcast_to(np.arange(rows.shape[-1]), rows.shape)
+    return solver(successors, rows, reward, discount, 1e-9)[0], None
+
+
+def missing() -> str:
+    """Who could take part and is not here."""
+    names = {"jax": "JAX", "jaxdp": "jaxdp", "mdpax": "mdpax", "quantecon": "QuantEcon", "mdpsolver": "mdpsolver"}
+    away = [name for package, name in names.items() if importlib.util.find_spec(package) is None]
+    return f"Not installed, and so not measured: {', '.join(away)}." if away else ""
 
 
 def installed() -> dict[str, Solver]:

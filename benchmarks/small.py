@@ -61,13 +61,19 @@ def main() -> None:
     in_jax = peers.jax_batched()
     if in_jax is not None:
         contenders.append(Contender("JAX, batched", lambda: batched(in_jax, *work)))
+    in_jaxdp = peers.jaxdp_batched()
+    if in_jaxdp is not None:
+        contenders.append(Contender("jaxdp, batched", lambda: batched(in_jaxdp, *work)))
+    if peers.mdpax_solver() is not None:  # compiles for every MDP, so does two of them
+        few = estimate[:2], truth[:2], reward[:2]
+        contenders.append(Contender("mdpax", lambda: looped(peers.mdpax, *few), 2 / MDPS))
     for name, solver in peers.installed().items():
         contenders.append(Contender(name, lambda solver=solver: looped(solver, *part), LOOPED / MDPS))
 
     print(f"{MDPS:,} MDPs, 10 states, 2 actions, one thread; {ROUNDS} rounds\n")
     times, results = race(contenders, ROUNDS)
     print(table(times, MDPS, "MDP"))
-    print(f"\n{agree(results)}")
+    print(f"\n{agree(results)} {peers.missing()}")
     print(starts(FIRST_CALLS))
 
 

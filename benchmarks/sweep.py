@@ -94,6 +94,9 @@ def main() -> None:
         Contender("NumPy, batched, what is done dropped", lambda: batched(peers.dropping, *work)),
         Contender("NumPy, batched", lambda: batched(peers.plain, *work)),
     ]
+    in_jaxdp = peers.jaxdp_batched()
+    if in_jaxdp is not None:
+        contenders.append(Contender("jaxdp, batched", lambda: batched(in_jaxdp, *work)))
     for name, solver in peers.installed().items():
         contenders.append(Contender(name, lambda solver=solver: looped(solver, *part), share))
         alone = Contender(f"{name}, planning alone", lambda solver=solver: planned(solver, mixed, part[2]), share)
@@ -103,7 +106,7 @@ def main() -> None:
     print(f"{DATA_SETS:,} data sets x {len(STRENGTHS)} strengths, one thread; {ROUNDS} rounds\n")
     times, results = race(contenders, ROUNDS)
     print(table(times, plans, "plan"))
-    print(f"\n{agree(results)}")
+    print(f"\n{agree(results)} {peers.missing()}")
     print(starts(FIRST_CALLS))
 
     every = default_threads()

@@ -4,8 +4,7 @@
 
 `small.cpp` is built by g++ and called in this process, in turns with certeq. It takes everything for granted, where
 certeq also checks what it is given and tells bounds and ties. Times are compared within a round: processor time with
-one thread, which others on the machine change least, and elapsed time with all of them. A second table tells how the
-time of a sweep grows with states, strengths and data sets.
+one thread, which others on the machine change least, and elapsed time with all of them.
 """
 
 from __future__ import annotations
@@ -127,41 +126,8 @@ def compare(library: Any) -> None:
     print("\n" + "\n".join(dict.fromkeys(said)))
 
 
-def sweep_of(states: int, strengths: int, data_sets: int) -> Callable[[], Result]:
-    """A sweep of that size, one thread."""
-    rng = np.random.default_rng(1)
-    world = random_chain(n_states=states, size=data_sets, rng=rng)
-    counts = rng.multinomial(rng.poisson(5, size=(data_sets, states, 2)), world.transition.dense())
-    grid = np.linspace(0, 0.95, strengths)
-
-    def run() -> Result:
-        found = certeq.sweep(
-            counts, world.reward, DISCOUNT, truth=world, regularizer="uniform_prior", strength=grid, engine="numba",
-            threads=1,
-        )  # fmt: skip
-        return found.policy, found.loss
-
-    return run
-
-
-def scale() -> None:
-    """Print how processor time grows, and the slopes of its logarithm."""
-    base = {"states": 10, "strengths": 12, "data_sets": 500}
-    lines = {"states": (5, 10, 20, 32), "strengths": (3, 6, 12, 24, 48), "data_sets": (125, 250, 500, 1000, 2000, 4000)}
-    print("\n| along | sizes | ns per plan | slope of log time |\n|---|---|---|---:|")
-    for name, sizes in lines.items():
-        runs = [Contender(str(size), sweep_of(**(base | {name: size}))) for size in sizes]
-        times, _ = race(runs, 7)
-        seconds = np.array([np.median(times[str(size)]) for size in sizes])
-        plans = np.array([(base | {name: size})["strengths"] * (base | {name: size})["data_sets"] for size in sizes])
-        slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-        each = ", ".join(f"{1e9 * t / n:.0f}" for t, n in zip(seconds, plans, strict=True))
-        print(f"| {name.replace('_', ' ')} | {', '.join(map(str, sizes))} | {each} | {slope:.2f} |")
-
-
 def main() -> None:
     compare(built())
-    scale()
 
 
 if __name__ == "__main__":

@@ -104,8 +104,8 @@ def _backward(log: Log, made: Fitted, horizon: int) -> Critic:
         if t < len(rows):
             pair[rows[t]] = np.bincount(of, made.own * target)[of[rows[t]]]
             after[rows[t]] = follows[rows[t]]
-        states = np.bincount(log.state, made.part[t % len(made.part)] * target, minlength=S)
-        v = np.append(states, made.mean @ states)
+        v[:S] = np.bincount(log.state, made.part[t % len(made.part)] * target, minlength=S)
+        v[S] = made.mean @ v[:S]
     return Critic(v[made.node], pair, after)
 
 

@@ -172,13 +172,17 @@ def values(truth: MDP, policy: Floats, engine: str = "numba", threads: int | Non
         rows, reward = np.broadcast_to(rows, (*sets, S, A, S)), np.broadcast_to(truth.reward, (*sets, S, A))
     flat, rows, reward = policy.reshape(-1, E, S, A), rows.reshape(-1, 1, S, A, S), reward.reshape(-1, 1, S, A)
     discount, mask = np.asarray(truth.discount, dtype=np.float64), np.ones((S, 1), dtype=bool)
-    worth, step = np.empty(flat.shape[:-1]), max(1, ROOM // (E * S * S))
-    for part in (slice(first, first + step) for first in range(0, len(flat), step)):
+    worth, left, step = np.empty(flat.shape[:-1]), np.ones(flat.shape[:2], dtype=bool), max(1, ROOM // (E * S * S))
+    if S > compiled.SMALL and truth.discount < 1 - NEAR:
+        left = compiled.value_policies(rows[:, 0], reward[:, 0], float(truth.discount), flat, worth, threads)
+    lines = np.flatnonzero(left.any(axis=1))
+    for part in (lines[first : first + step] for first in range(0, len(lines), step)):
         some = flat[part]
         there, gain = (each if len(each) == 1 else each[part] for each in (rows, reward))
         followed, earned = _under(some[..., None, :], np.moveaxis(there, -2, -1)), _under(some, gain)
         problem = Problem(Rows.trusted(followed[..., None, :]), earned[..., None], discount, mask)
-        worth[part] = compiled.evaluate(problem, np.zeros((*some.shape[:2], S), dtype=np.int64), threads)
+        valued = compiled.evaluate(problem, np.zeros((*some.shape[:2], S), dtype=np.int64), threads)
+        worth[part] = np.where(left[part][..., None], valued, worth[part])
     return worth.reshape(*sets, E, S)
 
 

@@ -148,6 +148,14 @@ def test_slow_drift_is_planned_as_by_lapack(side: int, discount: float) -> None:
     agree(case(*local(np.random.default_rng(1), side=side), discount))
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.3])
+def test_rows_that_are_the_same_everywhere_are_planned_as_by_lapack(weight: float) -> None:
+    rows, reward = local(np.random.default_rng(1))
+    S = rows.shape[1]
+    rows[:, ::3], rows[:, 1::5] = 1 / S, 0.5 / S
+    agree(case(rows, reward, 0.99, weight))
+
+
 @pytest.mark.parametrize("discount", [*DISCOUNTS, 1.0])
 @pytest.mark.parametrize("world", [dense, local])
 def test_episodes_may_end(world: Any, discount: float) -> None:

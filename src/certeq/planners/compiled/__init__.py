@@ -1,6 +1,8 @@
 """Compiled policy iteration for batches of dense MDPs: when it pays, and how its kernels are called.
 
 - ``small``: eight MDPs side by side, up to 32 states. ``medium``: one by one, of any size.
+- ``strengths``: one MDP of any size with sparse data rows and a shared target row, at eight strengths side by side; or
+  eight policies in it.
 - ``swept``: eight data sets side by side, from counts to plans and what they lose in a truth; called by ``counted``.
 - ``operands``: how a batch is laid out for them.
 """
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers
+from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.model.kernel import UNCLEAR, Mixture, check_plain, check_rows
 from certeq.planners.backup import value_policy
 from certeq.planners.policy_iteration import policy_iteration
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from certeq.planners.compiled.operands import Operands
 
 SMALL = 32  # states; up to here eight MDPs fit side by side in the cache
+MANY = 4  # strengths along a chain that are worth planning side by side
 WORTH = 3e5  # MDPs times states squared, about 50 ms of NumPy: below it nobody should wait for a compiler
+WORTH_MORE = 5e6  # the same for a second kernel, which takes another ten seconds to compile
 
 
 def fits(problem: Problem) -> bool:
@@ -51,7 +55,25 @@ def plan_one_by_one(problem: Problem, how: How) -> Solution:
     """Plan for MDPs of any size, certified to the tolerance."""
     from certeq.planners.compiled.medium import plan_medium
 
-    return _plan(plan_medium, problem, how, how.tolerance, grain=1)
+    kernel = _plan_chains if prod(problem.batch) * problem.n_states**2 > WORTH_MORE else plan_medium
+    return _plan(kernel, problem, how, how.tolerance, grain=1)
+
+
+def _plan_chains(start: int, stop: int, *given: Any) -> int:
+    """Plan chains with the kernel for many strengths, as far as that is able, and the others strength by strength."""
+    from certeq.planners.compiled.medium import plan_medium
+
+    weight_of, target, iterations = given[3], given[4], given[-2]
+    left = [(start, stop)]
+    if weight_of.shape[1] >= MANY and target.shape[1:3] == (1, 1):
+        from certeq.planners.compiled.strengths import plan_strengths
+
+        plan_strengths(start, stop, *given)
+        undone = np.flatnonzero(np.diff(iterations[start:stop, 0] == 0, prepend=False, append=False)) + start
+        left = list(zip(undone[::2].tolist(), undone[1::2].tolist(), strict=True))
+    for first, end in left:
+        plan_medium(first, end, *given)
+    return -1
 
 
 def _plan(kernel: Any, problem: Problem, how: How, number: float, grain: int) -> Solution:
@@ -125,6 +147,22 @@ def _evaluate_medium(work: Operands, policy: Integers, values: Floats, threads: 
         work.discount_of.reshape(-1, 1), policy.reshape(-1, 1, S), 1e-12,
         values.reshape(-1, 1, S), np.empty((K * L, 1)), threads=threads,
     )  # fmt: skip
+
+
+def value_policies(
+    rows: Floats, reward: Floats, discount: float, chance: Floats, values: Floats, threads: int | None
+) -> Booleans:
+    """Fill in the values of policies ``(n, E, S, A)``, one line in each MDP or all in one; return which are left."""
+    from certeq.base import threads as pool
+    from certeq.planners.compiled.strengths import value_policies as kernel
+
+    n, E, S, A = chance.shape
+    of = np.repeat(np.arange(n) if len(rows) > 1 else np.zeros(n, dtype=np.int64), E)
+    given = [np.require(array, np.float64, ("C", "W")) for array in (rows, reward, chance.reshape(-1, S, A))]
+    done = np.zeros(n * E, dtype=bool)
+    out = 1e-12, values.reshape(-1, S), done
+    pool.run(kernel, n * E, *given[:2], discount, of, given[2], *out, grain=8, threads=threads)
+    return ~done.reshape(n, E)
 
 
 def _once(model: Mixture) -> bool:

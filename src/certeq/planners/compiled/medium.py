@@ -9,8 +9,9 @@ Each MDP is solved by a loop around one backup, q = R + g ((1 - w) rows v + w ta
 4. Otherwise GMRES evaluates the greedy policy from where v stands: loosely while the policy still moves, fully once it
    stays. Where GMRES stalls, as it does for nearly periodic chains, elimination takes over.
 
-Rows in which most blocks of eight next states are empty are packed once per chain, and only full blocks are read. One
-thread solves an MDP from start to end, so results do not depend on the number of threads.
+Rows in which most blocks of eight next states are empty are packed once per chain, and only full blocks are read; a row
+that is the same everywhere, such as that of a pair without visits, is one number. One thread solves an MDP from start
+to end, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Room(NamedTuple):
     packed: Floats  # (n, 8): the blocks of eight next states that are not all zero, row after row
     blocks: Any  # (n,): where in its row each block stands
     ends: Integers  # (S * A + 1,): the blocks of row i are ends[i] .. ends[i + 1]
+    even: Floats  # (S * A,): what all entries of a row are that has no blocks, as it is the same everywhere
     mass: Floats  # (S, A): row sums
     target_mass: Floats  # (1 or S, 1 or A)
     target_value: Floats  # (1 or S, 1 or A): target . v, where several pairs share a target row
@@ -76,7 +78,7 @@ class Room(NamedTuple):
 def _room(S: int, A: int, G: int, H: int) -> Room:
     size = (S * A // 2 + SLACK) * (S // WIDTH + 1)  # pages that are never touched cost nothing
     return Room(
-        np.empty((size, WIDTH)), np.empty(size, np.uint16), np.zeros(S * A + 1, np.int64),
+        np.empty((size, WIDTH)), np.empty(size, np.uint16), np.zeros(S * A + 1, np.int64), np.zeros(S * A),
         np.empty((S, A)), np.empty((G, H)), np.empty((G, H)), np.ones((S, A), np.bool_), np.empty((S, A)),
         np.empty(S), np.zeros(S + WIDTH),
         np.empty((RESTART + 1, S)), np.empty((RESTART, RESTART + 1)), np.empty((RESTART, 2)), np.empty(RESTART + 1),
@@ -109,6 +111,16 @@ def _dot_blocks(packed: Floats, blocks: Any, low: int, high: int, v: Floats) -> 
 
 
 @_plain
+def is_even(row: Floats) -> bool:
+    """Whether all entries are the same, and not zero."""
+    same = row[0] != 0.0
+    if same:  # few rows get here, and without a way out the compiler looks at many entries at once
+        for i in range(row.size):
+            same &= row[i] == row[0]
+    return same
+
+
+@_plain
 def _pack(rows: Floats, target: Floats, room: Room) -> bool:
     """Add up all rows, and copy the blocks that are not empty; False if that is not worth it, as half are full."""
     S, A, N = rows.shape
@@ -119,6 +131,8 @@ def _pack(rows: Floats, target: Floats, room: Room) -> bool:
             row = rows[s, a]
             room.mass[s, a] = add_up(row)
             if sparse:
+                room.even[s * A + a] = row[0] if is_even(row) else 0.0
+            if sparse and room.even[s * A + a] == 0.0:
                 for i in range(N // WIDTH):
                     total = 0.0
                     for j in range(WIDTH):
@@ -132,7 +146,8 @@ def _pack(rows: Floats, target: Floats, room: Room) -> bool:
                         packed[count, j] = row[N // WIDTH * WIDTH + j] if j < N % WIDTH else 0.0
                     blocks[count] = N // WIDTH
                     count += 1
-                room.ends[s * A + a + 1] = count
+            room.ends[s * A + a + 1] = count
+            if sparse:
                 sparse = 2 * WIDTH * count <= (s * A + a + SLACK) * N
     for s in range(target.shape[0]):
         for a in range(target.shape[1]):
@@ -144,16 +159,20 @@ def _pack(rows: Floats, target: Floats, room: Room) -> bool:
 def _expect(model: MediumModel, room: Room, policy: Any, every: bool, v: Floats) -> None:
     """``q[s, a]`` = expected v after pair (s, a), for the policy's pairs or for every pair alive."""
     rows, sparse, weight, mixed, target, _, _ = model
-    packed, blocks, ends, _, _, shared, alive, q, _, padded, _, _, _, _ = room
+    packed, blocks, ends, even, _, _, shared, alive, q, _, padded, _, _, _, _ = room
     S, A = weight.shape
     for s in range(S):
         padded[s] = v[s]
+    sum_ = add_up(v)
     for s in range(S):
         for a in range(0 if every else policy[s], A if every else policy[s] + 1):
             if alive[s, a]:
                 if sparse:
                     pair = s * A + a
-                    q[s, a] = _dot_blocks(packed, blocks, ends[pair], ends[pair + 1], padded)
+                    if even[pair] != 0.0:
+                        q[s, a] = even[pair] * sum_
+                    else:
+                        q[s, a] = _dot_blocks(packed, blocks, ends[pair], ends[pair + 1], padded)
                 else:
                     q[s, a] = dot(rows[s, a], v)
     if mixed:
