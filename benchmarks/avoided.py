@@ -1,8 +1,9 @@
-"""What a least share of tries does to advice from logs of competent and of random behavior; see decision 15.
+"""What it does to advice that people's habits have a say; see decision 15.
 
-``uv run --extra gym --group bench python -m benchmarks.avoided SEED DATA_SETS`` prints the table of the decision: for
-each world, the value from the start of what is advised under several rules, and the share of data sets in which it is
-worth less than the behavior.
+``uv run --extra gym --group bench python -m benchmarks.avoided SEED DATA_SETS`` prints tables of the decision: for each
+world, the value from the start of what is advised under several rules, and the share of data sets in which it is worth
+less than the behavior. ``python -m benchmarks.avoided numbers SEED DATA_SETS`` does the same in the worlds of numbers,
+with the cells that the rows choose, over 60 decisions.
 """
 
 from __future__ import annotations
@@ -10,20 +11,50 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 import certeq
+from benchmarks import guided
 from benchmarks.opponents import follow
 from benchmarks.outside import spibb_suite
 from certeq.learning import proven
 from certeq.learning.case import Case, Data
 from certeq.learning.rules import Rules
+from certeq.model import habits, unvisited
 from certeq.worlds import from_table
+from certeq.worlds.numeric import SIMULATORS
 
-ALONE = 1e9  # standard errors that nothing reaches: the share has the only say
-RULES = {"any": (0.0, ALONE), "fifth": (0.2, ALONE), "half": (0.5, ALONE), "proven": (0.2, 2.0)}
+NEVER = 1e9  # standard errors that nothing reaches
+
+
+class Rule(NamedTuple):
+    """Who may be advised what."""
+
+    share: float = 0.2
+    likely: Callable[[np.ndarray], np.ndarray] = habits.shares  # how likely people were to take each action
+    telling: float = proven.TELLING
+
+    def put_in_force(self) -> None:
+        """Let all advice from now on go by this rule."""
+        unvisited.shares = proven.shares = self.likely
+        proven.TELLING = self.telling
+
+
+def tries(visits: np.ndarray) -> np.ndarray:
+    """How often each action was taken: every state by itself."""
+    return visits / np.maximum(visits.sum(axis=-1, keepdims=True), 1)
+
+
+RULES = {
+    "any": Rule(0.0),
+    "a fifth of the tries": Rule(0.2, tries, NEVER),
+    "a fifth, by habits": Rule(0.2, telling=NEVER),
+    "a half, by habits": Rule(0.5, telling=NEVER),
+    "default": Rule(),
+}
 PITS, GOAL = {5, 7, 11}, 15
 
 
@@ -37,7 +68,11 @@ class Setting(NamedTuple):
 
 
 def settings() -> Iterator[Setting]:
-    """Worlds of Gymnasium and of ours, logged by people who know the best action and deviate; and two of SPIBB's."""
+    """Worlds of Gymnasium and of ours, logged by people who know the best action and deviate, or who do not.
+
+    Those who do not have habits that differ from state to state, or one for all states, and none has to do with what
+    is good. Then worlds of SPIBB's.
+    """
     import gymnasium
 
     cliff = from_table(gymnasium.make("CliffWalking-v1", is_slippery=True), discount=0.99)
@@ -55,12 +90,31 @@ def settings() -> Iterator[Setting]:
         best = np.eye(A)[certeq.solve(world.transition, world.reward, world.discount).policy]
         for deviations, episodes in cells:
             behavior = deviations / A + (1 - deviations) * best
-            log = partial(certeq.sampling.trajectories, world, episodes, length, behavior=behavior)
-            yield Setting(f"{name}, {deviations:.0%}, {episodes}", world, behavior, lambda rng, log=log: log(rng=rng))
-    for name in ("wet chicken", "resource gathering"):
+            yield Setting(
+                f"{name}, {deviations:.0%}, {episodes}",
+                world,
+                behavior,
+                partial(_log, world, episodes, length, behavior),
+            )
+    for name, world, length, sizes in (("pits", floor, 60, (60, 200)), ("lake", small, 100, (100, 1000))):
+        S, A, rng = world.n_states, world.n_actions, np.random.default_rng(7)
+        apart, alike = (
+            rng.dirichlet(np.ones(A), size=S),
+            np.tile(0.5 / (A - 1) + (0.5 - 0.5 / (A - 1)) * np.eye(A)[0], (S, 1)),
+        )
+        for words, behavior in (("habits apart", apart), ("one habit", alike)):
+            for episodes in sizes:
+                yield Setting(
+                    f"{name}, {words}, {episodes}", world, behavior, partial(_log, world, episodes, length, behavior)
+                )
+    for name in ("random MDPs", "gridworld", "wet chicken", "resource gathering"):
         known = spibb_suite.world(name, np.random.default_rng(0))
         for size in known.sizes:
             yield Setting(f"{name}, {size}", known.truth, known.behavior, partial(known.log, size))
+
+
+def _log(world: certeq.MDP, episodes: int, length: int, behavior: np.ndarray, rng: np.random.Generator) -> certeq.Batch:
+    return certeq.sampling.trajectories(world, episodes, length, behavior=behavior, rng=rng)
 
 
 def pits() -> certeq.MDP:
@@ -83,7 +137,7 @@ def pits() -> certeq.MDP:
 
 
 def main(seed: int, data_sets: int) -> None:
-    print("world behavior optimum", *RULES)
+    print(" | ".join(["world", "behavior", "optimum", *RULES]))
     for number, (name, world, behavior, log) in enumerate(settings()):
         truth, S = (world.transition, world.reward, world.discount), world.n_states
         start = np.full(S, 1 / S) if world.start is None else world.start
@@ -91,12 +145,32 @@ def main(seed: int, data_sets: int) -> None:
         found: dict[str, list[float]] = {rule: [] for rule in RULES}
         for d in range(data_sets):
             data = Data.of(log(np.random.default_rng([seed, number, d])))
-            for rule, (share, proven.SURE) in RULES.items():
-                advice = Case(data, Rules(discount=world.discount, min_share=share)).advise().policy
-                found[rule].append(float(start @ certeq.evaluate(*truth, follow(advice, data.counts.visits))))
+            for words, rule in RULES.items():
+                rule.put_in_force()
+                advice = Case(data, Rules(discount=world.discount, min_share=rule.share)).advise().policy
+                found[words].append(float(start @ certeq.evaluate(*truth, follow(advice, data.counts.visits))))
         told = (f"{np.mean(v):.3f} ({np.mean(np.array(v) < worth - 1e-9):.2f})" for v in found.values())
-        print(f"{name}: {worth:.3f} {best:.3f}", *told, flush=True)
+        print(" | ".join([name, f"{worth:.3f}", f"{best:.3f}", *told]), flush=True)
+
+
+def numbers(seed: int, data_sets: int) -> None:
+    """People who err in a share of their decisions, in worlds where two numbers are the state."""
+    print(" | ".join(["world, errors, episodes", "people", *RULES]))
+    for name, share, episodes in product(SIMULATORS, (0.1, 0.3, 0.6, 1.0), (20, 60, 200)):
+        world, found = SIMULATORS[name], []
+        for d in range(data_sets):
+            people, table, rng = guided.logged(name, share, episodes, seed, d)
+            batch, worth = guided.read(world, table), [guided.value(world, people, 60)]
+            for rule in RULES.values():
+                rule.put_in_force()
+                policy = certeq.learn(batch, draws=0, discount=world.discount, min_share=rule.share).policy
+                worth.append(guided.value(world, guided.following(world, policy, rng), 60))
+            found.append(worth)
+        worth, worse = np.mean(found, axis=0), np.mean(np.array(found) < np.array(found)[:, :1], axis=0)
+        told = (f"{each:.2f} ({less:.2f})" for each, less in zip(worth[1:], worse[1:], strict=True))
+        print(" | ".join([f"{name}, {share:g}, {episodes}", f"{worth[0]:.2f}", *told]), flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    number = sys.argv[1] == "numbers"
+    (numbers if number else main)(*map(int, sys.argv[1 + number :]))

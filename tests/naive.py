@@ -1282,3 +1282,38 @@ def dirichlet_row(alpha: Any, uniform: Any) -> list[float]:
             if u < level:
                 return [float(j == i) for j in range(len(alpha))]
     return [x / sum(row) for x in row]
+
+
+def habits(visits: Row, leans: Row, sizes: Row, apart: float, own: float) -> Array:
+    """How likely people were to take each action in each state, by the best of a grid of priors around a usual action.
+
+    The chances of a state are drawn from Dirichlet(b + (a - b)·[action = u]) with a usual action u, any with the same
+    chance, or, with chance ``apart``, from Dirichlet(own). A lean of 0 makes a = b, one of 1 would make b = 0.
+    """
+    S, A = len(visits), len(visits[0])
+
+    def chance(row: Row, given: Row) -> float:
+        """Dirichlet-multinomial chance of rows in a given order."""
+        logs = math.lgamma(sum(given)) - math.lgamma(sum(given) + sum(row))
+        return math.exp(logs + sum(math.lgamma(g + n) - math.lgamma(g) for g, n in zip(given, row, strict=True)))
+
+    def priors(lean: float, size: float) -> list[list[float]]:
+        top = 1 / A + lean * (1 - 1 / A)
+        return [[size * (top if a == u else (1 - top) / (A - 1)) for a in range(A)] for u in range(A)]
+
+    def state(row: Row, lean: float, size: float) -> float:
+        usual = sum(chance(row, prior) for prior in priors(lean, size)) / A
+        return (1 - apart) * usual + apart * chance(row, [own] * A)
+
+    best = max(
+        itertools.product(sizes, leans), key=lambda each: sum(math.log(state(row, each[1], each[0])) for row in visits)
+    )
+    found = np.zeros((S, A))
+    for s, row in enumerate(visits):
+        weighed = [((1 - apart) / A * chance(row, prior), prior) for prior in priors(best[1], best[0])]
+        weighed.append((apart * chance(row, [own] * A), [own] * A))
+        for weight, prior in weighed:
+            for a in range(A):
+                mean = (row[a] + prior[a]) / (sum(row) + sum(prior))
+                found[s, a] += weight / sum(w for w, _ in weighed) * mean
+    return found

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import naive
@@ -54,6 +54,7 @@ def test_no_chance_of_survival_beyond_one_is_claimed(regularizer, settings, seed
 
 
 @given(SEEDS, st.sampled_from(["pair", "next_state"]), st.sampled_from([-1.0, 0.5]), st.sampled_from([None, 3]))
+@example(43006, "pair", 0.5, 3)  # going on twice and ending then pays most
 def test_values_stay_within_what_the_rewards_allow(seed, by, going, horizon):
     found = learn(ward(seed, going=going), discount=0.9, reward_by=by, reward_pool="auto", horizon=horizon)
     least, most = found.case.possible
@@ -61,7 +62,8 @@ def test_values_stay_within_what_the_rewards_allow(seed, by, going, horizon):
     assert found.plan.values.min() >= least - 1e-9
     steps = 10 * (1 - 0.9 ** (horizon or np.inf))
     ends = add_up(ward(seed, going=going)).span[1]
-    expected = (min(going, going * steps, ends[0]), max(going, going * steps, ends[1]))
+    late = [] if horizon is None else [sum(going * 0.9**t for t in range(2)) + 0.9**2 * end for end in ends]
+    expected = (min(going, going * steps, *ends, *late), max(going, going * steps, *ends, *late))
     assert (least, most) == pytest.approx(expected)
 
 

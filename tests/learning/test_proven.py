@@ -7,21 +7,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive
 from certeq import Batch, learn
 from certeq.data.counts import Counts
 from certeq.data.sums import Sums
 from certeq.learning.case import Case, Data
-from certeq.learning.proven import LEAST, ROUNDS, SURE
+from certeq.learning.proven import CAREFUL, LEAST, ROUNDS, SURE, TELLING
 from certeq.learning.rules import Rules
+from certeq.model import habits
 from strategies import SEEDS, as_sparse
 
 GAMMA = 0.8
 
 
-def logged(seed, S=3, A=3, n=400):
-    """Rows in which one action is usual, others rare; some are far better, some rows end."""
+def logged(seed, S=3, A=3, n=400, by_state=False):
+    """Rows in which one action is usual, in all states or in each its own; some are far better, some rows end."""
     rng = np.random.default_rng(seed)
     state, action = rng.integers(S, size=n), rng.choice(A, size=n, p=[0.9, 0.07, 0.03])
+    if by_state:
+        action = (np.where(rng.random(n) < 0.5, 0, rng.integers(A, size=n)) + state) % A
     towards = rng.dirichlet(np.full(S + 1, 0.5), size=(S, A))
     after = np.array([rng.choice(S + 1, p=towards[s, a]) for s, a in zip(state, action, strict=True)])
     reward = rng.normal(size=(S, A))[state, action] + 0.3 * rng.normal(size=n)
@@ -29,13 +33,15 @@ def logged(seed, S=3, A=3, n=400):
 
 
 def by_hand(batch, share):
-    """Allowed pairs: frequencies, plain means by kind of outcome, the best plan among allowed pairs by enumeration."""
+    """What people's habits allow and t, then what is proven as well: frequencies, plain means by kind of outcome, the
+    best plan among allowed pairs by many sweeps."""
     S, A = batch.n_states, batch.n_actions
     rows = [[[] for _ in range(A)] for _ in range(S)]
     for s, a, n, r in zip(batch.state, batch.action, batch.next_state, batch.reward, strict=True):
         rows[s][a].append((int(n), float(r)))
     visits = [[len(rows[s][a]) for a in range(A)] for s in range(S)]
-    allowed = [[0 < visits[s][a] >= share * max(visits[s]) for a in range(A)] for s in range(S)]
+    likely = naive.habits(visits, habits.LEANS, habits.ROWS, habits.APART, habits.OWN)
+    allowed = [[visits[s][a] > 0 and likely[s][a] >= share * max(likely[s]) for a in range(A)] for s in range(S)]
     kinds = {(s, a, e): [r for n, r in rows[s][a] if (n < 0) == e] for s in range(S) for a in range(A) for e in (0, 1)}
     freedom = sum(max(len(each) - 1, 0) for each in kinds.values())
     noise = sum((r - np.mean(each)) ** 2 for each in kinds.values() for r in each) / freedom
@@ -46,11 +52,27 @@ def by_hand(batch, share):
     def worth(s, a, n, V):
         return pays[s, a, 1] if n < 0 else pays[s, a, 0] + GAMMA * V[n]
 
-    for _ in range(ROUNDS):
+    def plan(allowed):
         V = [0.0] * S
         for _ in range(300):
             q = [[np.mean([worth(s, a, n, V) for n, _ in rows[s][a]]) for a in range(A)] for s in range(S)]
             V = [max(q[s][a] for a in range(A) if allowed[s][a]) for s in range(S)]
+        return V, q
+
+    close = [[ok and likely[s][a] >= CAREFUL * max(likely[s]) for a, ok in enumerate(allowed[s])] for s in range(S)]
+    t = 0.0
+    if close != allowed and habits.differ(np.array(visits)):
+        V, _ = plan(close)
+        gains = []
+        for s in range(S):
+            each = [(a, worth(s, a, n, V)) for a in range(A) for n, _ in rows[s][a]]
+            more = [likely[s][a] - sum(v[a] for v in visits) / len(batch) for a, _ in each]
+            gains.append(sum((m - np.mean(more)) * x for m, (_, x) in zip(more, each, strict=True)))
+        t = sum(gains) / np.sqrt(sum(g * g for g in gains))
+        allowed = close if t > TELLING else allowed
+    by_habit = np.array(allowed)
+    for _ in range(ROUNDS):
+        V, q = plan(allowed)
         chosen = [max((a for a in range(A) if allowed[s][a]), key=lambda a, s=s: q[s][a]) for s in range(S)]
         spread = {
             (s, a): np.mean([(worth(s, a, n, V) - q[s][a]) ** 2 for n, _ in rows[s][a]]) + noise
@@ -73,26 +95,39 @@ def by_hand(batch, share):
         ]
         for s, a in better:
             allowed[s][a] = True
-    return np.array(allowed)
+    return by_habit, t, np.array(allowed)
 
 
+@pytest.mark.parametrize("by_state", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_let_in_is_what_the_rule_says(seed):
-    batch = logged(seed)
+def test_what_is_let_in_is_what_the_rule_says(seed, by_state):
+    batch = logged(seed, by_state=by_state)
     case = Case(Data.of(batch), Rules(discount=GAMMA, regularizer="none", reward_pool="none"))
-    expected = by_hand(batch, 0.2)
+    _, t, expected = by_hand(batch, 0.2)
     np.testing.assert_array_equal(case.model.allowed, expected)
+    assert case.habits == pytest.approx(t, rel=1e-9, abs=1e-12)
 
 
-def test_the_rule_is_not_idle():
-    found = [by_hand(logged(seed), 0.2).sum() - by_hand_usual(logged(seed)) for seed in range(6)]
-    assert sum(each > 0 for each in found) > 0, found
+def test_neither_rule_is_idle():
+    found = [by_hand(logged(seed), 0.2) for seed in range(6)]
+    assert any((after > before).any() for before, _, after in found)
+    told = [by_hand(logged(seed, by_state=True), 0.2)[1] for seed in range(6)]
+    assert min(told) < 0 < max(told)
 
 
-def by_hand_usual(batch):
-    visits = np.zeros((batch.n_states, batch.n_actions), dtype=int)
-    np.add.at(visits, (batch.state, batch.action), 1)
-    return (visits >= 0.2 * visits.max(axis=1, keepdims=True)).sum()
+@pytest.mark.parametrize("well", [True, False])
+def test_where_habits_turned_out_well_the_advice_keeps_to_them(well):
+    """In every state people do one thing of three in six cases of ten; a slip that paid by luck is not advised then."""
+    rng = np.random.default_rng(0)
+    state = np.repeat(np.arange(40), 10)
+    action = (np.tile([0, 0, 0, 0, 0, 0, 1, 1, 2, 2], 40) + state) % 3
+    usual = np.tile([1.0] * 6 + [0.0] * 4, 40) == 1
+    reward = (usual == well) + 2.0 * rng.normal(size=400)
+    batch = Batch(state, action, np.full(400, -1), 40, 3, reward=reward)
+    case = learn(batch, discount=0.9, draws=0, regularizer="none", reward_pool="none").case
+    assert (case.habits > 0) == well
+    kept = case.advise().policy == np.arange(40) % 3
+    assert kept.mean() == 1 if well else kept.mean() < 0.5
 
 
 @settings(max_examples=10)

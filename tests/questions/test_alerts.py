@@ -55,6 +55,21 @@ def test_few_effective_episodes_are_an_alert():
     assert any("The episodes themselves do not back the advice" in alert for alert in alerts(found))
 
 
+@pytest.mark.parametrize("well", [True, False])
+def test_keeping_to_what_people_did_is_an_alert(well):
+    """Habits differ by state. Well: a quarter left them, to their harm but in five states. Else: hardly anybody did."""
+    state, case = np.repeat(np.arange(30), 12), np.arange(360) % 12
+    bold = case < (3 if well else 1)
+    reward = np.where(bold, np.where(state < 5, 1.1, -2.0), 1.0) if well else bold * 1.0
+    rows = certeq.Batch(state, (state + bold) % 2, np.full(360, -1), 30, 2, reward=reward)
+    found = examine(certeq.learn(rows, discount=0.9, regularizer="none", reward_pool="none"), draws=0)
+    told = [alert for alert in alerts(found) if "keeps to what people did" in alert]
+    assert found.avoided.well == well
+    assert [f"In {5 if well else 30} of 30 states" in alert for alert in told] == [True]
+    assert ("turned out better than the rest" in told[0]) == well
+    assert ("was seldom tried" in told[0]) != well
+
+
 def test_states_that_are_not_markov_are_an_alert():
     random = np.random.default_rng(2)
     x = np.zeros(2001, dtype=int)

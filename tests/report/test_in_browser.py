@@ -101,9 +101,13 @@ def slide(browser, step):
 
 
 def advice(case, regularizer, planning):
-    """What certeq advises; where a plan might never end it refuses, and the page advises nothing."""
+    """What certeq advises; where a plan might never end it refuses, and the page advises nothing.
+
+    What people avoided is what it is for the advice, on the page as here; certeq alone would ask anew at each setting.
+    """
+    other = replace(case.under(regularizer, planning_discount=planning), usual=case.model.allowed)
     try:
-        return case.under(regularizer, planning_discount=planning).advise().policy
+        return other.advise().policy
     except certeq.InputError:
         return TRAPPED
 

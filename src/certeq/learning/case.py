@@ -22,7 +22,7 @@ from certeq.data.recipes import Recipe
 from certeq.data.sums import Sums, add_up, check_size
 from certeq.learning.elapsed import UNALIKE, fading
 from certeq.learning.equivalence import Model, mixed, solve_model
-from certeq.learning.proven import prove, scatter
+from certeq.learning.proven import careful, prove, scatter
 from certeq.learning.rules import Rules
 from certeq.model.rewards import Rewards, arrival_means, means, outcome_means
 from certeq.model.rewards import estimate as rewards_of
@@ -217,13 +217,31 @@ class Case:
     @cached_property
     def model(self) -> Model:
         """The estimated and regularized transitions, with the actions that may be advised."""
-        rules, fitted, earned = self.rules, self._fitted, self.data.reward
+        rules, earned = self.rules, self.data.reward
         if self.usual is not None:
-            return replace(fitted, allowed=fitted.allowed & self.usual)
-        if not rules.min_share or earned is None or rules.average or self.fade is not None:
-            return fitted
-        paid, noise = self.by_outcome or (self.table, self.table), scatter(earned) if isinstance(earned, Sums) else 0.0
-        return prove(fitted, self.table, paid, noise, rules.discount, rules.horizon, rules.min_visits)
+            return replace(self._fitted, allowed=self._fitted.allowed & self.usual)
+        if not self._asks_people:
+            return self._fitted
+        noise = scatter(earned) if isinstance(earned, Sums) else 0.0
+        return prove(self._careful[0], self.table, self._paid, noise, rules.discount, rules.horizon, rules.min_visits)
+
+    @property
+    def habits(self) -> Floats | float:
+        """How many standard errors better what people usually did turned out than the rest; 0 where nobody asks."""
+        return self._careful[1] if self.usual is None and self._asks_people else 0.0
+
+    @property
+    def _asks_people(self) -> bool:
+        rules = self.rules
+        return bool(rules.min_share) and self.data.reward is not None and not rules.average and self.fade is None
+
+    @property
+    def _paid(self) -> tuple[Floats, Floats]:
+        return self.by_outcome or (self.table, self.table)
+
+    @cached_property
+    def _careful(self) -> tuple[Model, Floats]:
+        return careful(self._fitted, self.table, self._paid, self.rules.discount, self.rules.horizon)
 
     @cached_property
     def _fitted(self) -> Model:
@@ -271,7 +289,8 @@ class Case:
         """The least and the greatest value that rewards like these allow, whatever the transitions.
 
         Going on for ever, or for all decisions of a horizon, pays at most the greatest reward of going on each time;
-        an ending pays its own. Where rewards are known by pair, those of pairs that ever went on, and that ever ended.
+        an ending pays its own, at once or at last. Where rewards are known by pair, those of pairs that ever went on,
+        and that ever ended.
         """
         if self.rules.average:  # values are relative
             return -np.inf, np.inf
@@ -288,6 +307,10 @@ class Case:
             low = high = 0.0
         most = [high, last_high, high * steps if high else 0.0]
         least = [low, last_low, low * steps if low else 0.0]
+        if H is not None:  # to go on until the last decision and end there may be worth more than either alone
+            before = float(H - 1) if gamma == 1 else (1 - gamma ** (H - 1)) / (1 - gamma)
+            most.append(high * before + gamma ** (H - 1) * last_high)
+            least.append(low * before + gamma ** (H - 1) * last_low)
         return float(min(least)), float(max(most))
 
     def plan(self, **how: Any) -> Plan | FinitePlan:

@@ -180,8 +180,9 @@ def plan(
         an action may be chosen that was never tried: ``Plan.untried`` says where, and so does the plan when it is
         printed. `certeq.learn`, whose advice reaches people, excludes such actions.
     min_share
-        Choose an action only if it was tried at least this share as often as the state's most tried one.
-        `certeq.learn` asks for a fifth, and lets in what its own rows show to be better for sure.
+        Choose an action only if people were at least this share as likely to take it as the state's usual one, as far
+        as all rows tell (`certeq.model.habits`). `certeq.learn` asks for a fifth, or for half where what people usually
+        did turned out better, and lets in what its own rows show to be better for sure.
     method, tolerance, max_iterations, engine, threads
         As for `certeq.solve`.
 

@@ -1,8 +1,18 @@
-"""Proven: actions that people hardly ever took, and that their own rows show to be better all the same.
+"""Proven: what people seldom did is advised only if its own rows show for sure that it is better.
 
-What was tried much less often than the usual thing may not be advised (`certeq.model.unvisited`). With enough rows of
-its own such an action speaks for itself. A row of a pair is worth x = r + γV(s'), with the values V of the plan that
-keeps to what was usual. The action is let in where, with n rows and one more that is as bad as any that was seen,
+What people were much less likely to do than the usual thing may not be advised (`certeq.model.unvisited`). How much
+less is asked of the rows, where habits differ from state to state. Let π(s, a) be how likely people were to take an
+action (`certeq.model.habits`), π(a) the same in all states together, ρ = π(s, a) - π(a) less its mean over the rows of
+the state, and x = r + γV(s') what a row was worth, with the values V of the plan that keeps to what was usual. If
+people knew what they did, and where, what they did more of in a state than elsewhere was worth more,
+
+    g(s) = Σ_a n(s, a)·ρ(s, a)·x̄(s, a),    t = Σ_s g(s) / √(Σ_s g(s)²)
+
+and where t is more than ``TELLING``, an action may be advised only if it was at least ``CAREFUL`` times as likely as
+the usual one.
+
+With enough rows of its own an action that was kept out speaks for itself. It is let in where, with n rows and one more
+that is as bad as any that was seen,
 
     (n·Q(s, a) + min x) / (n + 1) - V(s)  >  SURE · √(σ²(s, a) / n(s, a) + σ²(s, π(s)) / n(s, π(s)))
 
@@ -17,11 +27,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from certeq.base.arrays import Floats
+from certeq.base.arrays import Floats, Integers
 from certeq.data.sums import Sums
 from certeq.learning.equivalence import Model, solve_model
-from certeq.planners import FinitePlan
+from certeq.model.frequencies import mle
+from certeq.model.habits import differ, shares
+from certeq.model.unvisited import at_least
+from certeq.planners import FinitePlan, Plan
 
+CAREFUL = 0.5  # of the usual action's chance, where habits turned out well; docs/decisions/0015-avoided-actions.md
+TELLING = 1e-9  # standard errors, more than rounding: to be careful in vain costs less than to harm
 SURE = 2.0  # standard errors; docs/decisions/0015-avoided-actions.md
 LEAST = 5  # rows without which nothing is proven
 ROUNDS = 3  # of planning anew, at most
@@ -46,14 +61,13 @@ def prove(
         if not open_to.any():
             return model
         plan = solve_model(model, table, discount, horizon=horizon)
-        here, ahead, policy = plan.values, plan.values, plan.policy
+        here, ahead, policy = plan.values, _ahead(plan), plan.policy
         if isinstance(plan, FinitePlan):
             here, policy = plan.values[0], plan.policy[0]
-            ahead = plan.values[1] if plan.horizon > 1 else np.zeros_like(here)
         expected = discount * model.transition.expect(ahead)
         spread = _variance(model, paid, ahead, discount) + np.asarray(scatter)[..., None, None]
-        usual = (visits * spread).sum(axis=(-2, -1), keepdims=True) / visits.sum(axis=(-2, -1), keepdims=True)
-        error = (visits * spread + LEAST * usual) / (visits + LEAST) / np.maximum(visits, 1)
+        common = (visits * spread).sum(axis=(-2, -1), keepdims=True) / visits.sum(axis=(-2, -1), keepdims=True)
+        error = (visits * spread + LEAST * common) / (visits + LEAST) / np.maximum(visits, 1)
         own = np.take_along_axis(error, np.maximum(policy, 0)[..., None], axis=-1)
         low = (visits * (model.reward(table) + expected) + _worst(model, paid, ahead, discount)) / (visits + 1)
         better = open_to & (low - here[..., None] > SURE * np.sqrt(error + own))
@@ -61,6 +75,45 @@ def prove(
             return model
         model = replace(model, allowed=model.allowed | better)
     return model
+
+
+def careful(
+    model: Model, table: Floats, paid: tuple[Floats, Floats], discount: float, horizon: int | None = None
+) -> tuple[Model, Floats]:
+    """The model with less allowed where what people usually did turned out better than the rest; and t, ``(...)``."""
+    visits, untold = np.broadcast_to(model.counts.visits, model.allowed.shape), np.zeros(model.allowed.shape[:-2])
+    apart = differ(visits)
+    if not apart.any():
+        return model, untold
+    here = shares(visits)
+    everywhere = visits.sum(axis=-2, keepdims=True) / np.maximum(visits.sum(axis=(-2, -1), keepdims=True), 1)
+    strict = model.allowed & (at_least(here, CAREFUL) | model.stranded[..., None])
+    if (strict == model.allowed).all():
+        return model, untold
+    plan = solve_model(replace(model, allowed=strict), table, discount, horizon=horizon)
+    told = np.where(apart, _told(model, visits, here - everywhere, paid, _ahead(plan), discount), 0.0)
+    return replace(model, allowed=np.where((told > TELLING)[..., None, None], strict, model.allowed)), told
+
+
+def _told(
+    model: Model, visits: Integers, more: Floats, paid: tuple[Floats, Floats], ahead: Floats, discount: float
+) -> Floats:
+    """How many standard errors better what people did more of turned out, ``(...)``."""
+    (going, ending), rows = paid, mle(model.counts)
+    mass = rows.mass()
+    worth = mass * going + (1 - mass) * ending + discount * rows.expect(ahead)
+    more = more - (visits * more).sum(axis=-1, keepdims=True) / np.maximum(visits.sum(axis=-1, keepdims=True), 1)
+    gain = (visits * more * worth).sum(axis=-1)
+    size = np.abs(gain).max(axis=-1, keepdims=True, initial=0.0)
+    gain = gain / np.where(size > 0, size, 1.0)
+    return np.asarray(gain.sum(axis=-1) / np.maximum(np.sqrt((gain**2).sum(axis=-1)), 1e-300))
+
+
+def _ahead(plan: Plan | FinitePlan) -> Floats:
+    """What the states after the first decision are worth."""
+    if not isinstance(plan, FinitePlan):
+        return plan.values
+    return plan.values[1] if plan.horizon > 1 else np.zeros_like(plan.values[0])
 
 
 def _variance(model: Model, paid: tuple[Floats, Floats], ahead: Floats, discount: float) -> Floats:

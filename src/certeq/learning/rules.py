@@ -130,8 +130,9 @@ class Rules:
     min_visits: int = said(1, "Visits below which a pair counts as unvisited.", panel=PANEL, check=_at_least_one)
     min_share: float = said(
         defaults.MIN_SHARE,
-        "Advise an action only if it was tried at least this share as often as the state's most tried one, or if its "
-        "own rows show for sure that it is better; 0 for the plain plan.",
+        "Advise an action only if people were at least this share as likely to take it as the state's usual one (half "
+        "as likely where what they usually did turned out better), or if its own rows show for sure that it is "
+        "better; 0 for the plain plan.",
         panel=PANEL,
         check=_share,
     )

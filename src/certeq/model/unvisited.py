@@ -12,9 +12,10 @@ for its row is a decision, not an estimate:
 - ``exclude``: the action may not be chosen. A state where that leaves nothing gets no advice (action -1); the plan
   treats it as a random action followed by the uniform row. The default of ``certeq learn``.
 
-Besides, an action may be kept from being chosen where it was tried much less often than the state's most tried one
-(``min_share``): people who knew what they did avoided it, and a prior that is kinder than the world would gamble on it.
-Its row stays what the data say, and `certeq.learning.proven` lets in what that shows to be better for sure.
+Besides, an action may be kept from being chosen where people were much less likely to take it than the state's usual
+one (``min_share``; see `certeq.model.habits`): if they knew what they did they avoided it, and a prior that is kinder
+than the world would gamble on it. Its row stays what the data say, and `certeq.learning.proven` lets in what that shows
+to be better for sure.
 
 A convention other than ``target`` replaces a learned weight at thin pairs; a constant weight applies on top of it.
 """
@@ -26,12 +27,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certeq.base.arrays import Booleans, Integers, whole
+from certeq.base.arrays import Booleans, Floats, Integers, whole
 from certeq.base.errors import unknown
 from certeq.data.counts import Counts
 from certeq.model import targets
 from certeq.model.frequencies import mle
+from certeq.model.habits import shares
 from certeq.model.kernel import Kernel, Mixture, Rows
+
+ROUNDING = 1e-9
 
 CONVENTIONS: dict[str, Callable[[Counts], Kernel]] = {
     "target": targets.uniform,
@@ -67,8 +71,15 @@ def fill(counts: Counts, convention: str, min_visits: int = 1, min_share: float 
 
 
 def usual(visits: Integers, min_share: float) -> Booleans:
-    """Which actions were tried at least this share as often as the most tried one of their state, ``(..., S, A)``."""
-    return np.asarray(visits >= min_share * visits.max(axis=-1, keepdims=True))
+    """Which actions were at least this share as likely as the likeliest one of their state, ``(..., S, A)``."""
+    if not min_share:
+        return np.ones(visits.shape, dtype=bool)
+    return at_least(shares(visits), min_share)
+
+
+def at_least(likely: Floats, share: float) -> Booleans:
+    """Which actions have this share of what the likeliest one of their state has."""
+    return np.asarray(likely >= share * likely.max(axis=-1, keepdims=True) * (1 - ROUNDING))
 
 
 def _fill_rows(counts: Counts, convention: str, thin: Booleans) -> Kernel:
@@ -78,8 +89,8 @@ def _fill_rows(counts: Counts, convention: str, thin: Booleans) -> Kernel:
         counts = _without(counts, thin)  # a thin action has no say in the average
     rows, instead = mle(counts), CONVENTIONS[convention](counts)
     if isinstance(rows, Rows):
-        filled = rows.array.copy()
-        filled[thin] = np.broadcast_to(instead.dense(), filled.shape)[thin]
+        filled, row = rows.array, instead.dense()  # both are new
+        filled[thin] = row.ravel() if row.size == row.shape[-1] else np.broadcast_to(row, filled.shape)[thin]
         return Rows.trusted(filled)
     return Mixture(rows, thin.astype(np.float64), instead)
 

@@ -115,6 +115,16 @@ def _conventions(findings: Findings) -> Iterator[str]:
         yield f"What stands for pairs that were never tried decides the advice in {flips:,} of {states}."
 
 
+def _avoided(findings: Findings) -> Iterator[str]:
+    found = findings.avoided
+    kept = len(found.differs)
+    if kept:
+        why = "that turned out better than the rest" if found.well else "what the plan would choose was seldom tried"
+        states = several(len(found.state_names), "state")
+        said = f"In {kept:,} of {states} the advice keeps to what people did, since {why}."
+        yield f"{said} To see the plan without that, set --min-share 0."
+
+
 def _groups(findings: Findings) -> Iterator[str]:
     yield from findings.groups.alerts()
 
@@ -125,6 +135,7 @@ TELL: dict[str, Callable[[Findings], Iterator[str]]] = {  # name of a question -
     "off_policy": _off_policy,
     "fragility": _fragility,
     "conventions": _conventions,
+    "avoided": _avoided,
     "groups": _groups,
     "frontier": _frontier,
 }

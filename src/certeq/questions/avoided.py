@@ -10,6 +10,7 @@ import numpy as np
 from certeq.base.arrays import Integers
 from certeq.base.display import number, several, told
 from certeq.learning.learned import Learned, asked
+from certeq.learning.proven import CAREFUL, TELLING
 from certeq.questions.asking import Question
 from certeq.questions.words import advised, listed
 
@@ -19,6 +20,7 @@ class Avoided:
     """What the plain plan advises, beside what is advised where only actions that were tried often enough may be."""
 
     min_share: float
+    habits: float  # standard errors by which what people usually did turned out better than the rest
     kept_out: int  # pairs that were tried, and yet may not be advised
     advice: Integers  # (S,), -1 for none
     plain: Integers  # (S,): with all tried actions allowed
@@ -31,6 +33,11 @@ class Avoided:
         """States where the plain plan would advise something else."""
         return np.flatnonzero(self.advice != self.plain)
 
+    @property
+    def well(self) -> bool:
+        """Whether what people usually did turned out better than the rest."""
+        return self.habits > TELLING
+
     def _repr_html_(self) -> str:
         return told(self.lines())
 
@@ -42,11 +49,17 @@ class Avoided:
                 "Every action that was tried was tried often enough, beside the others of its state, to be advised."
             ]
         kept = several(self.kept_out, "pair was", "pairs were")
+        share = max(self.min_share, CAREFUL) if self.well else self.min_share
         found = [
-            f"{kept} tried less than {number(self.min_share)} times as often as the most tried action of the same "
-            "state, and may not be advised, since what followed does not show for sure that it is better: people who "
-            "act with care avoid what harms, and a model hardly sees it."
+            f"{kept} less than {number(share)} times as likely to be chosen as the usual action of the same state, by "
+            "how people acted there and elsewhere, and may not be advised, since what followed does not show for sure "
+            "that it is better: people who act with care avoid what harms, and a model hardly sees it."
         ]
+        if self.well:
+            found.append(
+                "What people usually did turned out better than the rest, over all states "
+                f"({number(round(self.habits, 1))} standard errors), so the advice keeps closer to it."
+            )
         if not len(where):
             return [*found, "The advice would be the same without this rule."]
         s = where[np.argmax(self.visits[where].sum(axis=1))]
@@ -65,6 +78,7 @@ class Avoided:
             "format": "certeq-avoided",
             "version": 1,
             "min_share": self.min_share,
+            "habits": self.habits,
             "pairs_kept_out": self.kept_out,
             "states": list(self.state_names),
             "actions": list(self.action_names),
@@ -82,7 +96,9 @@ def avoided(learned: Learned) -> Avoided:
     kept_out = int(((visits >= rules.min_visits) & ~model.allowed).sum())
     advice = case.advise().policy
     plain = case.ruled(min_share=0.0).advise().policy if kept_out else advice
-    return Avoided(rules.min_share, kept_out, advice, plain, visits, data.state_names, data.action_names)
+    return Avoided(
+        rules.min_share, float(case.habits), kept_out, advice, plain, visits, data.state_names, data.action_names
+    )
 
 
 ASKED = Question(
