@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 import certeq
-from benchmarks.outside.deep import Act, Simulator, erring, fine, log
+from benchmarks.outside.deep import fine
 from certeq.data.batch import Batch
 from certeq.questions import sure
 from certeq.questions.asking import ADVICE, RECORDED
-from certeq.worlds.numeric import SIMULATORS, luck
+from certeq.worlds.numeric import SIMULATORS, Act, Simulator, erring, log_points, value_points
 
 SHARES = (0.1, 0.3, 1.0)
 EPISODES = (20, 60, 200)
@@ -33,18 +33,14 @@ SURE = 0.9
 def value(world: Simulator, act: Act, steps: int) -> float:
     """Mean return over so many decisions, from where episodes of the log begin."""
     rng = np.random.default_rng(0)
-    at, worth = rng.random((POINTS, 2)), 0.0
-    for t in range(steps):
-        at, paid = world.step(at, act(at), luck(POINTS, rng))
-        worth += world.discount**t * float(paid.mean())
-    return worth
+    return value_points(world, act, rng.random((POINTS, 2)), steps, rng)
 
 
 def logged(name: str, share: float, episodes: int, seed: int, d: int) -> tuple[Act, dict[str, np.ndarray], Any]:
     """People who err in a share of their decisions, what they logged, and whose luck it was."""
     world, rng = SIMULATORS[name], np.random.default_rng([seed, episodes, d])
     people = erring(fine(name), share, len(world.actions), rng)
-    return people, log(world, people, episodes, rng), rng
+    return people, log_points(world, people, episodes, rng), rng
 
 
 def read(world: Simulator, table: dict[str, np.ndarray], bins: int | None = None) -> Batch:

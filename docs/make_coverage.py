@@ -42,10 +42,11 @@ def main(folder: Path) -> None:
         "",
         "With 95 % intervals of the coverage; **bold** where it is surely below 88 %. “Shortest” is how many times as "
         "wide all intervals of the panel would have to be to hold the truth in 90 %; “below” and “above” is where "
-        "the truth lay when it was missed; “fits” is how often nothing spoke against the model over many decisions.",
+        "the truth lay when it was missed; “fits” is how often the report has nothing to say against the model, and "
+        "“credible there” how often the credible interval held the truth in those data sets.",
         "",
-        "| data | credible | below | above | shortest | outer | shortest | fits |",
-        "|---|---|---|---|---|---|---|---|",
+        "| data | credible | below | above | shortest | outer | shortest | fits | credible there |",
+        "|---|---|---|---|---|---|---|---|---|",
         *table(run["verdicts"]),
         "",
         *(line for kind, title in CHANCES.items() for line in chances(run["verdicts"], kind, title)),
@@ -68,7 +69,8 @@ def table(verdicts: list[dict[str, Any]]) -> list[str]:
         fits = found.get(f"{panel}: model fits")
         shares = [re.search(r"held ([\d.]+) times", each["note"])[1] for each in (credible, outer)]  # type: ignore[index]
         told = "" if fits is None else fits["measured"].split()[0]
-        cells = (panel, number(credible), below, above, shares[0], number(outer), shares[1], told)
+        there = "" if fits is None else fits["note"].removeprefix("There, credible intervals held in ").rstrip(".")
+        cells = (panel, number(credible), below, above, shares[0], number(outer), shares[1], told, there)
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 

@@ -16,6 +16,7 @@ Conventions
 
 import itertools
 import math
+import statistics
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -1317,3 +1318,48 @@ def habits(visits: Row, leans: Row, sizes: Row, apart: float, own: float) -> Arr
                 mean = (row[a] + prior[a]) / (sum(row) + sum(prior))
                 found[s, a] += weight / sum(w for w, _ in weighed) * mean
     return found
+
+
+def shortfall(rows: Any, advised: Any, values: Any, discount: float) -> float:
+    """How much less rows that took the advice after one that did were worth than all that took it, beside the values.
+
+    Rows are (episode, state, action, reward, next state), in the order in which they came.
+    """
+    every, later, before = [], [], {}
+    for episode, s, a, r, after in rows:
+        if advised[s][a]:
+            off = r + discount * (values[after] if after >= 0 else 0.0) - values[s]
+            every.append(off)
+            if before.get(episode) == s:
+                later.append(off)
+        before[episode] = after if advised[s][a] else None
+    return sum(every) / len(every) - sum(later) / len(later) if len(later) >= 10 else 0.0
+
+
+def leads(q: Any, near: float) -> list[float]:
+    """How far each action is ahead of the best other one; 0 for those that are best together."""
+    found = []
+    for a, own in enumerate(q):
+        other = max((x for b, x in enumerate(q) if b != a), default=-math.inf)
+        found.append(0.0 if abs(own - other) <= near and own >= max(q) - near else own - other)
+    return found
+
+
+def best_chances(ahead: Any, each: int, enough: int) -> list[float]:
+    """Chance of each action to be best, from its lead in each draw, so many draws from each of some data sets."""
+    D, A = len(ahead), len(ahead[0])
+    found = [0.0] * A
+    ties = any(x == 0 for draw in ahead for x in draw)
+    for a in range(A):
+        lead = [draw[a] if math.isfinite(draw[a]) else math.copysign(1.0, draw[a]) for draw in ahead]
+        sets, kept = [lead[i : i + each] for i in range(0, D - each + 1, each)], 1.0
+        if each > 1 and len(sets) >= enough and not ties:
+            within = statistics.fmean(statistics.variance(one) for one in sets)
+            between = max(statistics.variance([statistics.fmean(one) for one in sets]) - within / each, 0.0)
+            kept = math.sqrt(max(within, between) / (within + between)) if within + between > 0 else 1.0
+        center = statistics.median(lead)
+        for draw, x in zip(ahead, lead, strict=True):
+            alike = sum(1 for y in draw if y == 0)
+            found[a] += 1 / alike / D if draw[a] == 0 else (center + kept * (x - center) > 0) / D
+    total = max(sum(found), 1.0)
+    return [share / total for share in found]

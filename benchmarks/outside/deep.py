@@ -18,13 +18,12 @@ import numpy as np
 
 import certeq
 from certeq.experiments.figures.numeric import best_policy
-from certeq.worlds.numeric import SIMULATORS, Simulator, cell_of, luck
+from certeq.worlds.numeric import SIMULATORS, Act, Simulator, cell_of, erring, log_points, value_points
 
-LENGTH, STEPS, POINTS = 20, 100, 400  # of a logged episode; of a valued one, and how many of those
+STEPS, POINTS = 100, 400  # of an episode that is valued, and how many of those
 COMPETENT = 0.3  # share of decisions in which any action is taken
 PROFILES = {"smoke": (("dose",), (20,), 2, 50), "paper": (tuple(SIMULATORS), (20, 200), 3, 3_000)}
 CQL = {"learning_rate": 1e-3, "target_update_interval": 100, "batch_size": 256}
-Act = Callable[[np.ndarray], np.ndarray]  # points (n, 2) -> actions (n,)
 
 
 def fine(world: str) -> Act:
@@ -34,33 +33,10 @@ def fine(world: str) -> Act:
     return lambda points: chosen[cell_of(points, side)]
 
 
-def erring(act: Act, share: float, actions: int, rng: np.random.Generator) -> Act:
-    """The same, with any action in a share of the decisions."""
-    return lambda points: np.where(
-        rng.random(len(points)) < share, rng.integers(actions, size=len(points)), act(points)
-    )
-
-
-def log(world: Simulator, act: Act, episodes: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Rows as a table: episode, time, two columns, action, reward."""
-    at, rows = rng.random((episodes, 2)), []
-    for t in range(LENGTH):
-        action = act(at)
-        after, paid = world.step(at, action, luck(episodes, rng))
-        rows.append((np.arange(episodes), np.full(episodes, t), at[:, 0], at[:, 1], action, paid))
-        at = after
-    parts = [np.stack(column, axis=1).ravel() for column in zip(*rows, strict=True)]
-    return dict(zip(("episode", "time", *world.columns, "action", "reward"), parts, strict=True))
-
-
 def value(world: Simulator, act: Act, seed: int) -> float:
     """Mean discounted return in the simulator."""
     rng = np.random.default_rng(seed)
-    at, worth = world.start(POINTS, rng), 0.0
-    for t in range(STEPS):
-        at, paid = world.step(at, act(at), luck(POINTS, rng))
-        worth += world.discount**t * float(paid.mean())
-    return worth
+    return value_points(world, act, world.start(POINTS, rng), STEPS, rng)
 
 
 def ours(world: Simulator, table: dict[str, np.ndarray], rng: np.random.Generator) -> Act:
@@ -83,7 +59,7 @@ def theirs(world: Simulator, table: dict[str, np.ndarray], steps: int) -> Iterat
     import d3rlpy
 
     number = len(world.actions)
-    last = table["time"] == LENGTH - 1
+    last = table["time"] == table["time"].max()
     data = d3rlpy.dataset.MDPDataset(
         np.stack([table[name] for name in world.columns], axis=1).astype(np.float32),
         table["action"][:, None],
@@ -125,7 +101,7 @@ def run(profile: str, seed: int, tell: Callable[[str], None]) -> dict[str, Any]:
                 for d in range(sets):
                     rng = np.random.default_rng([seed, size, d])
                     d3rlpy.seed(seed + d)
-                    table = log(world, erring(best, share, len(world.actions), rng), size, rng)
+                    table = log_points(world, erring(best, share, len(world.actions), rng), size, rng)
                     acts = [
                         ("certeq, default", ours(world, table, rng)),
                         ("what was done", erring(best, share, len(world.actions), rng)),

@@ -18,7 +18,7 @@ from certeq.report.style import to_png
 
 pytestmark = pytest.mark.slow
 
-SMALL = {"data_sets": 3, "chunk": 2, "tumor": 1, "tumor_chunk": 1, "bundled": 1, "episodes": 300, "draws": 16}
+SMALL = {"data_sets": 3, "chunk": 2, "tumor": 1, "tumor_chunk": 1, "bundled": 1, "raw": 1, "episodes": 300, "draws": 16}
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +28,12 @@ def table(tmp_path_factory):
 
 def test_every_data_set_of_every_panel_has_its_intervals(table):
     lines = table.filter(pl.col("kind").is_in(INTERVALS)).group_by("panel", "kind").len()
-    sets = {panel: 1 if panel.startswith(("tumor", "the bundled")) else 3 for panel in table["panel"].unique()}
+    few = ("tumor", "the bundled")
+    sets = {panel: 1 if panel.startswith(few) or ", raw," in panel else 3 for panel in table["panel"].unique()}
     logs = sum(len(each) for _, _, each in figure.TABLES.values())
     tumors = len(figure.PATIENTS) + 1  # and the bundled trial
-    assert len(sets) == len(figure.EPISODES) * len(figure.WORLDS) + logs + len(figure.NUMBERS) + tumors
+    raw = len(figure.NUMBERS) * len(figure.PEOPLE) * len(figure.LOGS)
+    assert len(sets) == len(figure.EPISODES) * len(figure.WORLDS) + logs + len(figure.NUMBERS) + raw + tumors
     assert len(lines) == len(sets) * len(INTERVALS)
     assert all(row["len"] == sets[row["panel"]] for row in lines.to_dicts())
     parts = {kind: table.filter(pl.col("kind") == kind) for kind in INTERVALS}
@@ -97,6 +99,28 @@ def test_states_where_nothing_is_better_are_left_out():
     lines = judge(_known(truth, batch, truth.reward), np.random.default_rng(0), 10)
     # 0, 5, 6 and 7: elsewhere actions are one
     assert sum(line["states"] for line in lines if line["kind"] == BEST) == 4
+
+
+def test_people_who_left_raw_numbers_get_what_they_get_in_the_simulator():
+    """Whoever never errs acts on the points themselves, which no policy of cells can copy."""
+    cell = {"environment": "dose", "errors": 0.0, "size": 30, "data_sets": 2}
+    for trial in TRIALS["raw"](cell, np.random.default_rng(4)):
+        S, A = trial.batch.n_states, trial.batch.n_actions
+        assert trial.start is None
+        assert trial.batch.recipe is not None
+        worst = min(trial.value(np.tile(np.eye(A)[a], (S, 1)), 10) for a in range(A))
+        coin = trial.value(np.full((S, A), 1 / A), 10)
+        assert worst < coin < trial.done(10)
+        assert trial.done(10) == trial.done(10)
+
+
+def test_coverage_is_told_apart_where_nothing_speaks_against_the_model():
+    table = made(0.7, 0.7)
+    fits = table.filter(pl.col("kind") == CREDIBLE).with_columns(kind=pl.lit(FITS), right=pl.col("covered"))
+    found = {verdict.claim: verdict for verdict in figure.holds(pl.concat([table, fits]))}
+    assert found[figure.SAID[CREDIBLE]].outcome == FAILS
+    assert found[figure.SAID[FITS]].outcome == HOLDS
+    assert found["here: model fits"].note.startswith("There, credible intervals held in 1 ")
 
 
 def test_a_truth_of_zero_does_not_miss_a_low_end_that_is_rounding():

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from certeq import Batch
 from certeq.learning.learned import learn
-from certeq.questions.again import EACH, count_again, draw_bagged, drawn_again
+from certeq.questions.again import EACH, count_again, draw_bagged, drawn_again, starts_again
 from certeq.questions.draws import draw_models
 from certeq.questions.episodes import starts
 from certeq.questions.posterior import posterior
@@ -77,7 +78,7 @@ def test_counting_again_is_counting_the_drawn_rows(seed):
 
 def test_so_many_models_are_drawn_from_as_many_data_sets_as_that_takes():
     learned = learn(logged(4), discount=0.9)
-    parts = [part for several, _ in draw_bagged(learned.case, 2 * EACH + 3, rng=1) for part in several]
+    parts = [part for bag in draw_bagged(learned.case, 2 * EACH + 3, rng=1) for part in bag.draws]
     assert [len(part.magnitude) for part in parts] == [EACH, EACH, 3]
     assert any((one.counts != parts[0].counts).any() for one in parts[1:])
     assert all(part.counts.sum() > 0 for part in parts)
@@ -89,7 +90,7 @@ def test_values_are_those_of_the_models_drawn_so_and_spread_more_than_one_poster
     told = {"rewards": learned.rewards, "batch": batch, "draws": 400, "rng": 2}
     what = (learned.model, learned.table, 0.9, {"advice": learned.policy.actions})
     alone, bagged = posterior(*what, **told), posterior(*what, **told, case=learned.case)
-    first = next(draw_bagged(learned.case, 400, rng=2))[0][0].block(0)
+    first = next(draw_bagged(learned.case, 400, rng=2)).draws[0].block(0)
     state = np.arange(batch.n_states)
     advice = np.maximum(learned.policy.actions, 0)
     chain, gain = first[0][0, state, advice], first[1][0, state, advice]
@@ -131,7 +132,40 @@ def test_flattery_is_what_advice_promises_too_much_where_it_was_chosen(told):
 def test_counts_alone_are_not_drawn_again():
     learned = learn(logged(4), discount=0.9)
     case = replace(learned.case, data=replace(learned.case.data, batch=None))
-    (((only,), other),) = draw_bagged(case, 30, rng=np.random.default_rng(1))
+    (((only,), other, begun),) = draw_bagged(case, 30, rng=np.random.default_rng(1))
     assert other is None
+    assert begun is None
     wanted = draw_models(learned.model, learned.table, 30, rewards=learned.rewards, rng=1)
     np.testing.assert_array_equal(only.block(0)[0], wanted.block(0)[0])
+
+
+@given(SEEDS)
+def test_who_comes_first_is_drawn_with_the_episodes(seed):
+    batch = logged(seed)
+    shuffled = taken(batch, np.random.default_rng(seed).permutation(len(batch)))
+    for rows in (batch, replace(shuffled, episode=None)):
+        often = drawn_again(learn(rows, discount=0.9).case, rows, np.random.default_rng(seed).spawn(3))[1]
+        for begun, times in zip(starts_again(rows, often), often, strict=True):
+            wanted = np.zeros(rows.n_states)
+            for i in range(len(rows)):
+                episode = None if rows.episode is None else rows.episode[i]
+                if episode is None or not (rows.episode[:i] == episode).any():
+                    wanted[rows.state[i]] += times[i]
+            np.testing.assert_allclose(begun, wanted / wanted.sum())
+
+
+def test_a_start_that_is_said_is_taken_as_known_and_one_that_is_not_makes_values_less_sure():
+    """Two rooms that nobody leaves, one of which pays: what it is worth to come is where one comes in."""
+    room, who = np.repeat([0, 1], [40, 60]), np.repeat(np.arange(20), 5)
+    batch = Batch(room, np.zeros(100, dtype=int), room, 2, 1, reward=room, episode=who)
+    learned = learn(batch, discount=0.9, reward=[[0.0], [1.0]], regularizer="none")
+    what = (learned.model, learned.table, 0.9, {"advice": learned.policy.actions})
+    told = {"batch": batch, "case": learned.case, "draws": 2000, "rng": 2}
+    said, drawn = posterior(*what, **told, start=starts(batch)), posterior(*what, **told)
+    np.testing.assert_array_equal(said.state_values, drawn.state_values)
+    assert said.starts is None
+    bags = np.concatenate([bag.starts for bag in draw_bagged(learned.case, 2000, rng=2)])
+    np.testing.assert_allclose(drawn.values[0], [v @ b for v, b in zip(said.state_values[0], bags, strict=True)])
+    np.testing.assert_allclose(bags.mean(axis=0), [0.4, 0.6], atol=0.05)
+    assert bags[:, 1].std() == pytest.approx(np.sqrt(0.4 * 0.6 / 20), rel=0.25)
+    assert drawn.values.std() > 1.5 * said.values.std()

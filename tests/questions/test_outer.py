@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certeq import InputError, learn
+from certeq import Batch, InputError, learn
 from certeq.learning.case import Case, Data
 from certeq.learning.rules import Rules
 from certeq.questions.outer import Outer, _Block, _Extreme, outer
@@ -80,6 +80,15 @@ def test_the_pair_that_nobody_saw_is_named_with_the_rows_it_needs():
     assert "(2 rows" in found.lines()[-1]
     assert f"About {only.needed} more rows of each" in found.lines()[-1]
     assert found.to_json()["wide_because_of"][0]["state"] == "busy"
+
+
+def test_who_comes_first_is_drawn_again_unless_it_is_said():
+    room = np.repeat([0, 1], [4000, 6000])
+    batch = Batch(room, 0 * room, room, 2, 1, reward=room, episode=np.repeat(np.arange(20), 500))
+    case = learn(batch, discount=0.5, reward=[[0.0], [1.0]]).case
+    said, drawn = (outer(case, [0, 0], credible=(1.2, 1.2), start=start, draws=400) for start in ([0.4, 0.6], None))
+    assert said.high - said.low < 0.02
+    assert drawn.high - drawn.low == pytest.approx(2 * 2 * 1.64 * np.sqrt(0.4 * 0.6 / 20), rel=0.2)
 
 
 def test_words_say_when_it_is_not_wide_and_when_many_pairs_are_thin():

@@ -223,7 +223,7 @@ def test_only_what_may_be_advised_can_be_best():
         found = posterior(model, reward, GAMMA, {"advised": plan.policy}, draws=30, horizon=horizon)
         best, advised = (found.best, found.advised_best) if horizon is None else (found.best[0], found.advised_best[0])
         np.testing.assert_array_equal(best[0], [1, 0])
-        np.testing.assert_array_equal(best[2], [1, 1])  # any action: all the same
+        np.testing.assert_array_equal(best[2], [0.5, 0.5])  # any action: all the same
         assert np.isnan(advised[2])
         assert advised[0] == 1
         assert 2 not in found.undecided()
@@ -231,7 +231,7 @@ def test_only_what_may_be_advised_can_be_best():
     rows[:, 2], rewards = rows[:, 2].mean(axis=1, keepdims=True), rewards.copy()
     rewards[:, 2] = 0.5
     solved = solve(rows, rewards, GAMMA, allowed=np.array([[True, False], [True, True], [True, True]]))
-    share = solved.tied.mean(axis=0)
+    share = (solved.tied / solved.tied.sum(axis=-1, keepdims=True)).mean(axis=0)
     np.testing.assert_allclose(posterior(model, reward, GAMMA, {"advised": plan.policy}, draws=30).best, share)
 
 

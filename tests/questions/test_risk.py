@@ -81,7 +81,7 @@ def test_each_step_is_the_policy_that_apply_would_be_followed_by():
             if not advice.open[0]:
                 mixed[s] = np.arange(2) == advice.action[0]
         assert each.states == (mixed != done).any(axis=1).sum()
-        values = drawn_values(learned.case, [done, mixed], found.start, draws=200, rng=0)
+        values = drawn_values(learned.case, [done, mixed], draws=200, rng=0)
         gain = values[1] - values[0]
         assert each.gain.mean == pytest.approx(gain.mean())
         assert each.worse >= (gain < 0).mean() - 1e-12  # flattery makes it no smaller

@@ -75,6 +75,17 @@ def test_what_flatters_the_advice_is_taken_off_its_low_end_and_its_chance(found)
     assert any("low end is 1.5 lower" in said for said in sentences(with_part(found, posterior=flattered)))
 
 
+def test_what_states_leave_out_is_taken_off_as_well(found):
+    plain, forgetful = (replace(found.posterior, flattery=1.0, history=much) for much in (0.0, 2.0))
+    assert forgetful.interval(ADVICE).low == pytest.approx(plain.interval(ADVICE).low - 2.0)
+    assert forgetful.difference(ADVICE, RECORDED).better <= plain.difference(ADVICE, RECORDED).better
+    told = with_part(found, posterior=forgetful)
+    assert any("low end is another 2 lower for what the states leave out" in said for said in sentences(told))
+    assert to_json(told)["history"] == 2.0
+    alone = with_part(found, posterior=replace(forgetful, flattery=0.0))
+    assert any("low end is 2 lower for what" in said for said in sentences(alone))
+
+
 def test_no_chance_is_told_where_the_advised_pairs_are_thin(found):
     thin = with_part(found, posterior=replace(found.posterior, thin=THIN + 0.1))
     assert chance(thin) is None

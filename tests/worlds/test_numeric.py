@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 
 from certeq import InputError, tally
-from certeq.worlds.numeric import SIMULATORS, cell_of, luck, numeric_log, numeric_table, numeric_value, simulator
+from certeq.worlds.numeric import (
+    SIMULATORS,
+    cell_of,
+    erring,
+    log_points,
+    luck,
+    numeric_log,
+    numeric_table,
+    numeric_value,
+    simulator,
+    value_points,
+)
 
 each_world = pytest.mark.parametrize("name", SIMULATORS)
 
@@ -79,3 +90,34 @@ def test_what_does_not_fit_is_refused_in_words():
         simulator("harbour")
     with pytest.raises(InputError, match=r"\(\.\.\., cells², 3\)"):
         numeric_value("dose", np.ones((8, 3)))
+
+
+@each_world
+def test_a_table_of_points_says_what_each_step_made_of_them(name):
+    world = simulator(name)
+    table = log_points(world, lambda points: (points[:, 0] > 0.5).astype(int), 7, np.random.default_rng(4), length=5)
+    assert list(table) == ["episode", "time", *world.columns, "action", "reward"]
+    columns = {key: part.reshape(7, 5) for key, part in table.items()}
+    np.testing.assert_array_equal(columns["episode"][:, 0], np.arange(7))
+    np.testing.assert_array_equal(columns["time"][0], np.arange(5))
+    np.testing.assert_array_equal(columns["action"], columns[world.columns[0]] > 0.5)
+    random = np.random.default_rng(4)
+    at = random.random((7, 2))
+    for t in range(5):
+        np.testing.assert_array_equal(at, np.stack([columns[key][:, t] for key in world.columns], axis=1))
+        at, paid = world.step(at, columns["action"][:, t].astype(int), luck(7, random))
+        np.testing.assert_array_equal(paid, columns["reward"][:, t])
+
+
+def test_who_errs_takes_any_action_in_a_share_of_the_decisions():
+    act = erring(lambda points: np.zeros(len(points), dtype=int), 0.3, 4, np.random.default_rng(1))
+    often = np.bincount(act(np.zeros((40_000, 2))), minlength=4) / 40_000
+    np.testing.assert_allclose(often, [0.775, 0.075, 0.075, 0.075], atol=0.01)
+
+
+@each_world
+def test_points_are_worth_what_cells_of_them_are(name):
+    world, random = simulator(name), np.random.default_rng(5)
+    found = value_points(world, lambda points: np.ones(len(points), dtype=int), world.start(4000, random), 30, random)
+    every = np.tile(np.eye(len(world.actions))[1], (4, 1))
+    assert found == pytest.approx(float(numeric_value(name, every, points=4000, steps=30, rng=6)), rel=0.1, abs=0.05)

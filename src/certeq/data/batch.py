@@ -132,12 +132,16 @@ class Batch:
     @property
     def starts(self) -> Floats:
         """Where episodes begin, ``(S,)``: shares of first states; without episodes, shares of all rows' states."""
-        states = self.state
-        if self.episode is not None:
-            order = np.lexsort((self.episode,) if self.time is None else (self.time, self.episode))
-            states = states[order[np.append(True, np.diff(self.episode[order]) != 0)[: len(order)]]]
-        often = np.bincount(states, minlength=self.n_states)
-        return often / len(states) if len(states) else np.full(self.n_states, 1 / self.n_states)
+        often = np.bincount(self.state[self.first_rows], minlength=self.n_states)
+        return often / often.sum() if len(self) else np.full(self.n_states, 1 / self.n_states)
+
+    @property
+    def first_rows(self) -> Integers:
+        """The first row of each episode; without episodes, every row."""
+        if self.episode is None:
+            return np.arange(len(self))
+        order = np.lexsort((self.episode,) if self.time is None else (self.time, self.episode))
+        return np.asarray(order[np.append(True, np.diff(self.episode[order]) != 0)[: len(order)]])
 
     @property
     def recipe_or_numbers(self) -> Recipe:

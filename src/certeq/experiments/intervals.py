@@ -15,20 +15,30 @@ import numpy as np
 from certeq.base.arrays import Booleans, Floats, Rng, generator
 from certeq.data.batch import Batch
 from certeq.data.reading import read
+from certeq.experiments.figures.numeric import best_policy
 from certeq.experiments.procedure import draw_batch, draw_truth
 from certeq.learning.learned import learn
 from certeq.model.mdp import MDP
 from certeq.planners import solve
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.chains import follow, read_policy, value_decisions
-from certeq.questions.episodes import behavior, starts, watched
+from certeq.questions.episodes import behavior, watched
 from certeq.questions.exact import evaluate
 from certeq.questions.outer import outer
 from certeq.questions.posterior import best_in, posterior
 from certeq.questions.returns import returns
 from certeq.questions.sure import THIN
 from certeq.worlds import examples
-from certeq.worlds.numeric import SIMULATORS, cell_of, numeric_log, numeric_value
+from certeq.worlds.numeric import (
+    SIMULATORS,
+    Act,
+    cell_of,
+    erring,
+    log_points,
+    numeric_log,
+    numeric_value,
+    value_points,
+)
 from certeq.worlds.table import from_table, log_table
 
 CREDIBLE, OUTER = "credible", "outer"
@@ -46,9 +56,10 @@ class Trial:
     batch: Batch
     reward: Floats | None  # (S, A) where rewards are known
     discount: float
-    start: Floats  # (S,)
+    start: Floats | None  # (S,); None where it is that of the episodes
     value: Callable[[Floats, int | None], float]  # what so many decisions, or all, of a policy (S, A) are truly worth
     world: MDP | None = None  # where the truth is a table
+    done: Callable[[int | None], float] | None = None  # what people get, where they act on more than the states hold
 
 
 def run_cell(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
@@ -72,19 +83,20 @@ def judge(trial: Trial, random: np.random.Generator, draws: int) -> Iterator[dic
         rewards=learned.rewards, batch=trial.batch, case=learned.case, draws=draws, rng=random, start=trial.start,
         watched=watched(trial.batch, trial.discount),
     )  # fmt: skip
-    worth, before = (trial.value(policy, found.watched) for policy in (advice, done))
+    worth = trial.value(advice, found.watched)
+    before = trial.value(done, found.watched) if trial.done is None else trial.done(found.watched)
     _, low, high = found.interval(ADVICE)
     usual: dict[str, Any] = {"start": trial.start, "watched": found.watched, "draws": draws, "rng": random}
     wide = outer(learned.case, learned.policy.actions, credible=(low, high), **usual)
     for kind, ends in ((CREDIBLE, (low, high)), (OUTER, (wide.low, wide.high))):
         yield _line(kind, low=ends[0], high=ends[1], truth=worth, covered=float(holds(*ends, worth)))
     better = found.difference(ADVICE, RECORDED).better
-    if found.thin <= THIN:
+    if found.thin <= THIN and not learned.summary.people:
         right = float(worth > before + ROUNDING * max(1.0, abs(before)))
         yield _line(BETTER, bin=min(int(better * BINS), BINS - 1), states=1, claimed=better, right=right)
-    fits = returns(learned).agrees
-    if fits is not None:
-        yield _line(FITS, states=1, right=float(fits))
+    fits, hidden = returns(learned).agrees, bool(learned.summary.people)
+    if fits is not None or hidden:
+        yield _line(FITS, states=1, right=float(fits is not False and not hidden))
     if trial.world is not None:
         world, told = trial.world, learned.policy.runner_up()[0] >= 0
         tied = best_in(learned.model, world.transition.dense(), world.reward, trial.discount)
@@ -177,7 +189,43 @@ def _bundled(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[T
 
             return examples.tumor_value(treat, decisions or 500, rng=seed)
 
-        yield Trial(rows, None, 0.99, starts(rows), value)
+        yield Trial(rows, None, 0.99, None, value)
+
+
+def _raw(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[Trial]:
+    """Worlds of numbers, logged by people who err so often, and read as anybody would; at random where nothing is said.
+
+    Values are from where episodes begin.
+    """
+    world, name = SIMULATORS[cell["environment"]], cell["environment"]
+    best = best_policy(name).argmax(axis=-1)
+    side, all_of_them = round(len(best) ** 0.5), int(np.ceil(np.log(0.01) / np.log(world.discount)))
+    for _ in range(cell["data_sets"]):
+        people = erring(lambda points: best[cell_of(points, side)], cell["errors"], len(world.actions), random)
+        table, seed = log_points(world, people, cell["size"], random), int(random.integers(2**32))
+        named: dict[str, Any] = {name: name for name in ("action", "reward", "episode", "time")}
+        rows = read(table, state=list(world.columns), ends="never", **named)
+
+        def worth(act: Act, decisions: int | None, seed: int = seed) -> float:
+            luck = np.random.default_rng(seed)
+            return value_points(world, act, luck.random((POINTS, 2)), decisions or all_of_them, luck)
+
+        def value(policy: Floats, decisions: int | None, rows: Batch = rows, worth: Any = worth) -> float:
+            assert rows.recipe is not None
+            recipe, coin = rows.recipe, np.random.default_rng(0)
+            level = np.cumsum(np.vstack([policy, np.full(rows.n_actions, 1 / rows.n_actions)]), axis=1)[:, :-1]
+            names = np.array(rows.action_names, dtype=np.int64)
+
+            def act(points: Floats) -> Any:
+                at = recipe.encode(dict(zip(world.columns, points.T, strict=True)))
+                return names[(coin.random((len(points), 1)) >= level[at]).sum(axis=1)]
+
+            return float(worth(act, decisions))
+
+        def done(decisions: int | None, people: Act = people, worth: Any = worth) -> float:
+            return float(worth(people, decisions))
+
+        yield Trial(rows, None, world.discount, None, value, done=done)
 
 
 TRIALS: dict[str, Callable[..., Iterator[Trial]]] = {
@@ -185,6 +233,7 @@ TRIALS: dict[str, Callable[..., Iterator[Trial]]] = {
     "table": _tables,
     "numeric": _numeric,
     "bundled": _bundled,
+    "raw": _raw,
 }
 
 

@@ -11,12 +11,12 @@ open; how far the model moves when other episodes are recorded it does not know.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from certeq.base.arrays import Integers, Rng, generator, whole
+from certeq.base.arrays import Floats, Integers, Rng, generator, whole
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts
 from certeq.data.sums import Sums, add_up
@@ -28,23 +28,29 @@ EACH = 4  # models that are drawn from the posterior of one data set
 TOGETHER = 1_000_000  # numbers in the counts of data sets that are learned from together
 
 
-def draw_bagged(case: Case, draws: int, *, rng: Rng = None) -> Iterator[tuple[list[Draws], Case | None]]:
-    """So many models in all, from the posteriors of data sets drawn again: some data sets at a time, with their case.
+class Bag(NamedTuple):
+    """Models from the posteriors of some data sets drawn again."""
 
-    Where rows are lost, they come from the posterior of the data alone, and there is no other case.
-    """
+    draws: list[Draws]  # one for each data set
+    case: Case | None  # of the data sets; None where rows are lost, and the models are from the posterior of the data
+    starts: Floats | None  # (draws, S): where the episodes begin that a model was drawn with
+
+
+def draw_bagged(case: Case, draws: int, *, rng: Rng = None) -> Iterator[Bag]:
+    """So many models in all, from the posteriors of data sets drawn again: some data sets at a time."""
     size, random, batch = whole("draws", draws, 1), generator(rng), case.data.batch
     if batch is None:
-        yield [draw_models(case.model, case.table, size, rewards=case.rewards, rng=random)], None
+        yield Bag([draw_models(case.model, case.table, size, rewards=case.rewards, rng=random)], None, None)
         return
     seeds, S, A = random.spawn(-(-size // EACH)), batch.n_states, batch.n_actions
     some = 1 if case.data.counts.sparse else max(1, TOGETHER // (S * A * S))
     for first in range(0, len(seeds), some):
         own = seeds[first : first + some]
         again, often = drawn_again(case, batch, own)
-        sizes = (min(EACH, size - at) for at in range(first * EACH, size, EACH))
-        parts = zip(own, often, sizes, strict=False)
-        yield [_draw(again, i, batch, times, each, seed) for i, (seed, times, each) in enumerate(parts)], again
+        sizes = [min(EACH, size - at) for at in range(first * EACH, size, EACH)][: len(own)]
+        parts = enumerate(zip(own, often, sizes, strict=True))
+        made = [_draw(again, i, batch, times, each, seed) for i, (seed, times, each) in parts]
+        yield Bag(made, again, np.repeat(starts_again(batch, often), sizes, axis=0))
 
 
 def _draw(case: Case, i: int, batch: Batch, often: Integers, draws: int, random: np.random.Generator) -> Draws:
@@ -73,6 +79,13 @@ def drawn_again(case: Case, batch: Batch, random: Sequence[np.random.Generator])
     if not counts[0].sparse:
         return case.given(Counts.stack(counts), reward), often
     return case.given(counts[0], reward[0] if isinstance(reward, Sums) else reward), often
+
+
+def starts_again(batch: Batch, often: Integers) -> Floats:
+    """Where episodes begin in data sets that have each row so many times, ``(D, S)``."""
+    at = batch.first_rows
+    found = np.array([np.bincount(batch.state[at], times[at], minlength=batch.n_states) for times in often])
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def count_again(batch: Batch, often: Integers, like: Counts) -> Counts:

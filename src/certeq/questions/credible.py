@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers, middle
+from certeq.base.arrays import Booleans, Floats, Integers, middle
 from certeq.base.display import notebook, number, several
 from certeq.base.errors import unknown
 from certeq.base.texts import finite
 
 LEVEL = 0.9
 CLEAR = 0.8  # an action that is best in fewer than four of five draws is not clearly the best
+ENOUGH = 10  # data sets drawn again from which one can tell how far apart they are
 
 
 class CredibleInterval(NamedTuple):
@@ -41,17 +43,31 @@ class Posterior:
     state_values: Floats  # (P, draws, S), at the first decision
     start: Floats  # (S,): distribution of the first state
     claimed: Floats  # (P,): value under ``start`` in the fitted model
-    best: Floats  # (S, A); (H, S, A) with a horizon: share of draws in which each action is optimal, tied ones alike
+    best: Floats  # (S, A); (H, S, A) with a horizon: chance that each action is the best one
     advised_best: Floats  # (S,); (H, S) with a horizon: the same for what is advised, NaN where nothing is
     thin: float = 0.0  # share of the advised decisions, as the model has them follow, for pairs with fewer than 5 rows
-    again: bool = False  # whether the data were drawn again as well; if not, intervals tend to be too narrow
+    each: int = 1  # draws from each data set drawn again; 1 where none was, and intervals tend to be too narrow
+    starts: Floats | None = None  # (draws, S): the first states of those data sets, where they are not said to be known
     watched: int | None = None  # values are of so many decisions, for which episodes were watched; None for all
     flattery: float = 0.0  # how much too much advice promises that was chosen in such data, on average
+    history: float = 0.0  # how much too much it promises since states leave out what came before
 
     @property
+    def again(self) -> bool:
+        """Whether the data were drawn again as well."""
+        return self.each > 1
+
+    @cached_property
     def values(self) -> Floats:
-        """Value of each policy in each draw, under the start, ``(P, draws)``."""
-        return np.asarray(self.state_values @ self.start)
+        """Value of each policy in each draw, under its start, ``(P, draws)``."""
+        if self.starts is None:
+            return np.asarray(self.state_values @ self.start)
+        return np.asarray((self.state_values * self.starts).sum(axis=-1))
+
+    @property
+    def too_much(self) -> float:
+        """What is taken off the low end of the advised policy's value."""
+        return self.flattery + self.history
 
     @property
     def draws(self) -> int:
@@ -68,7 +84,7 @@ class Posterior:
         return self.interval(name).mean
 
     def interval(self, name: str, level: float = LEVEL) -> CredibleInterval:
-        """Posterior mean and credible interval of a policy's value; flattery lowers the end of the advised one."""
+        """Posterior mean and credible interval of a policy's value; the low end of the advised one is set lower."""
         return credible(self.values[self._place(name)], level, lower=self._too_much(name))
 
     def states(self, name: str, level: float = LEVEL) -> Floats:
@@ -79,12 +95,12 @@ class Posterior:
     def difference(self, first: str, second: str, level: float = LEVEL) -> Difference:
         """How much more the first policy is worth than the second, and with what probability it is.
 
-        What flatters the advised one is taken off the probability, and widens the interval to its side.
+        What the advised one promises too much is taken off the probability, and widens the interval to its side.
         """
         apart = self.values[self._place(first)] - self.values[self._place(second)]
         over, under = self._too_much(first), self._too_much(second)
         _, low, high = credible(apart, level, lower=over, higher=under)
-        return gained(apart, over - under, level)._replace(low=low, high=high)
+        return gained(apart, over - under, level, self.each)._replace(low=low, high=high)
 
     def undecided(self, clear: float = CLEAR) -> Integers:
         """States where the advised action is best in fewer than ``clear`` of the draws, least sure first.
@@ -128,7 +144,7 @@ class Posterior:
         }
 
     def _too_much(self, name: str) -> float:
-        return self.flattery if self._place(name) == 0 else 0.0
+        return self.too_much if self._place(name) == 0 else 0.0
 
     def _place(self, name: str) -> int:
         if name not in self.names:
@@ -142,8 +158,48 @@ def credible(values: Floats, level: float = LEVEL, *, lower: float = 0.0, higher
     return CredibleInterval(float(values.mean()), float(low - lower), float(high + higher))
 
 
-def gained(gain: Floats, flattery: float = 0.0, level: float = LEVEL) -> Difference:
-    """What was gained in each draw as a difference, of which flattery is taken off."""
-    mean, low, high = credible(gain, level, lower=flattery)
-    better = float(((gain > flattery) & (gain != 0)).mean() + 0.5 * (gain == 0).mean())
+def gained(gain: Floats, too_much: float = 0.0, level: float = LEVEL, each: int = 1) -> Difference:
+    """What was gained in each draw as a difference, of which what it promises too much is taken off."""
+    mean, low, high = credible(gain, level, lower=too_much)
+    better = float(((once(gain, each) > too_much) & (gain != 0)).mean() + 0.5 * (gain == 0).mean())
     return Difference(mean, low, high, better)
+
+
+def once(values: Floats, each: int) -> Floats:
+    """Draws ``(draws, ...)``, so many from each data set drawn again, with what is not known counted once.
+
+    Data sets drawn again are about as far apart as models drawn from one of them, and for the same reason: there are
+    only so many rows. Pooled draws have both, so that a chance that is counted in them is nearer to one half than it
+    should be. The larger of the two variances is kept, and the middle of the draws stays where it is.
+    """
+    sets = len(values) // each
+    if each == 1 or sets < ENOUGH:
+        return values
+    parts = values[: sets * each].reshape(sets, each, *values.shape[1:])
+    within = parts.var(axis=1, ddof=1).mean(axis=0)
+    between = np.maximum(parts.mean(axis=1).var(axis=0, ddof=1) - within / each, 0.0)
+    total = within + between
+    kept = np.sqrt(np.where(total > 0, np.maximum(within, between) / np.where(total > 0, total, 1.0), 1.0))
+    center = np.median(values, axis=0)
+    return np.asarray(center + kept * (values - center))
+
+
+def chances(lead: Floats, each: int) -> Floats:
+    """Chance that each action is the best one, ``(S, A)``; it is so far ahead of the best other one ``(draws, S, A)``.
+
+    Actions that are tied, with a lead of 0, share what the draw has to say. Where that happens draws are counted as
+    they are: in models in which nothing pays, nothing is far apart.
+    """
+    tied = lead == 0
+    steady = once(np.where(np.isfinite(lead), lead, np.sign(lead)), each)
+    ahead = np.where(tied.any(axis=(0, 2))[:, None], lead, steady) > 0
+    share = (ahead + tied / np.maximum(tied.sum(axis=-1, keepdims=True), 1)).mean(axis=0)
+    return np.asarray(share / np.maximum(share.sum(axis=-1, keepdims=True), 1.0))
+
+
+def leads(q: Floats, tied: Booleans) -> Floats:
+    """How far each action is ahead of the best other one, like ``q`` ``(..., A)``; 0 where they are tied."""
+    top = q.max(axis=-1, keepdims=True)
+    other = np.partition(q, -2, axis=-1)[..., -2:-1] if q.shape[-1] > 1 else np.full(top.shape, -np.inf)
+    apart = q - np.where(q == top, other, top)
+    return np.where(tied & (tied.sum(axis=-1, keepdims=True) > 1), 0.0, apart)

@@ -22,6 +22,7 @@ from certeq.learning.learned import Learned, asked
 from certeq.learning.limiting import constrained, cost_case, rows_of
 from certeq.planners.constrained import Constrained, Corner, keep
 from certeq.planners.constrained import frontier as corners_of
+from certeq.questions.again import EACH
 from certeq.questions.asking import Asking, Question, affordable_draws
 from certeq.questions.chains import read_policy
 from certeq.questions.credible import CredibleInterval, Difference, credible, gained
@@ -221,15 +222,15 @@ def _ask(asking: Asking) -> Tradeoffs:
     except InputError as error:
         return Tradeoffs(found, why_not=str(error))
     cases = (case, *(cost_case(case, name) for name in limits))
-    start, policies = rows_of(case).starts, (learned.policy.actions, behavior(learned.counts))
-    (value, done), *paid = (drawn_values(each, policies, start, draws=draws, rng=asking.rng) for each in cases)
+    policies = learned.policy.actions, behavior(learned.counts)
+    (value, done), *paid = (drawn_values(each, policies, draws=draws, rng=asking.rng) for each in cases)
     more = understated(case, draws=min(AGAIN, draws), rng=asking.rng)
     costs, charged = [each[0] for each in paid], learned.batch is not rows_of(case)
     kept = np.array([cost + extra <= most for cost, extra, most in zip(costs, more, limits.values(), strict=True)])
     return Tradeoffs(
         found,
         credible(value) if charged else None,
-        gained(value - done) if charged else None,
+        gained(value - done, each=EACH) if charged else None,
         tuple(credible(cost, higher=extra) for cost, extra in zip(costs, more.tolist(), strict=True)),
         tuple(kept.mean(axis=1).tolist()),
         float(kept.all(axis=0).mean()),

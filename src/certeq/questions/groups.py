@@ -21,10 +21,10 @@ from certeq.data.look import FEW
 from certeq.data.sums import Sums, add_up
 from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
-from certeq.questions.again import count_again
+from certeq.questions.again import EACH, count_again
 from certeq.questions.asking import Asking, Question, affordable_draws
 from certeq.questions.credible import CredibleInterval, Difference, credible, gained
-from certeq.questions.episodes import behavior, starts, watched
+from certeq.questions.episodes import behavior, watched
 from certeq.questions.posterior import drawn_values
 from certeq.questions.words import name as quoted
 
@@ -137,7 +137,7 @@ class Groups:
         }
 
 
-def groups(learned: Learned, *, draws: int = DRAWS, rng: Rng = 0, flattery: float = 0.0) -> Groups:
+def groups(learned: Learned, *, draws: int = DRAWS, rng: Rng = 0, too_much: float = 0.0) -> Groups:
     """Tell groups apart, as ``certeq.read(..., by=COLUMN)`` read them.
 
     Parameters
@@ -146,8 +146,8 @@ def groups(learned: Learned, *, draws: int = DRAWS, rng: Rng = 0, flattery: floa
         What `certeq.learn` returned for rows with groups.
     draws, rng
         Models that are drawn for each group, 0 for none, and the seed.
-    flattery
-        What choosing advice in the same data flatters it by; `Posterior.flattery` of everybody's rows tells.
+    too_much
+        What advice promises too much; `Posterior.too_much` of everybody's rows tells.
     """
     case = asked(learned)
     batch = case.data.rows("Groups are told apart by rows")
@@ -168,7 +168,7 @@ def groups(learned: Learned, *, draws: int = DRAWS, rng: Rng = 0, flattery: floa
     valued = [
         group
         if value is None or gain is None
-        else group._replace(value=credible(value[0], lower=flattery), gain=gained(gain, flattery))
+        else group._replace(value=credible(value[0], lower=too_much), gain=gained(gain, too_much, each=EACH))
         for group, value, gain in zip(plain, values, gains, strict=True)
     ]
     return Groups(batch.by, tuple(_compared(valued, gains)), draws)
@@ -227,7 +227,7 @@ def _values(learned: Learned, batch: Batch, group: int, draws: int, rng: Rng) ->
     own = Case(replace(case.data, counts=counts, reward=reward, batch=part), case.rules)
     over = watched(batch, case.rules.discount)
     policies = (learned.policy.actions, behavior(counts))
-    return drawn_values(own, policies, starts(part), draws=draws, rng=rng, watched=over)
+    return drawn_values(own, policies, draws=draws, rng=rng, watched=over)
 
 
 def _compared(found: list[OneGroup], gains: list[Floats | None]) -> list[OneGroup]:
@@ -254,7 +254,7 @@ def _more(
 def _ask(asking: Asking) -> Groups:
     draws = 0 if asking.draws == 0 else min(DRAWS, affordable_draws(asking.learned, asking.draws))
     whole = asking.found.get("posterior")
-    return groups(asking.learned, draws=draws, rng=asking.rng, flattery=0.0 if whole is None else whole.flattery)
+    return groups(asking.learned, draws=draws, rng=asking.rng, too_much=0.0 if whole is None else whole.too_much)
 
 
 ASKED = Question(

@@ -113,7 +113,8 @@ def outer(
     """Value a policy in the worst and in the best models that the rows seen do not exclude.
 
     ``credible`` is the interval that is believed where rows are alike; the outer one is never inside of it. Without a
-    horizon, values are of all decisions, or of so many as were ``watched``.
+    horizon, values are of all decisions, or of so many as were ``watched``. Who comes first is drawn again, unless the
+    start is said.
     """
     rules, counts = case.rules, case.data.counts
     if case.peculiar:
@@ -124,13 +125,16 @@ def outer(
     chances = read_policy(ADVICE, policy, counts.n_states, counts.n_actions, rules.horizon)
     first, random = start_of(case.model, case.data.batch, start), generator(rng)
     size, ends = whole("draws", draws, 1), [_side(case, chances, side, over) for side in (0, 1)]
+    batch = case.data.batch
+    comers = 0 if batch is None or start is not None else len(batch.first_rows)
+    starts = random.multinomial(comers, first, size=size) / comers if comers else first
     found: list[list[Floats]] = [[], []]
     mean: list[Any] = [0.0, 0.0, 0.0]
     for block in _seen(case, size, random):
         mean = [total + each.sum(axis=0) / size for total, each in zip(mean, block, strict=True)]
         for side, values in zip(ends, found, strict=True):
-            values.append(side.values(block) @ first)
-    low, high = (np.concatenate(values) for values in found)
+            values.append(side.values(block))
+    low, high = ((np.concatenate(values) * starts).sum(axis=-1) for values in found)
     reach = min(float(middle(low, level)[0]), credible[0]), max(float(middle(high, level)[1]), credible[1])
     middling = _Block(*(each[None] for each in mean))
     parts = sum(side.parts(middling, first) for side in ends)

@@ -5,7 +5,8 @@ differences between policies are taken model by model. Each model is also solved
 action the best one?
 
 Where the rows are at hand, the data are drawn again as well, and a few models from the posterior of each
-(`certeq.questions.again`): by measurement, only then do the intervals hold (docs/coverage.md).
+(`certeq.questions.again`): by measurement, only then do the intervals hold (docs/coverage.md). Who comes first is drawn
+with them, unless the start is said.
 
 The best policy of a draw is sought among those that could be advised: with the actions that the model allows, and any
 action at random in a state where none may be advised.
@@ -34,20 +35,22 @@ from certeq.learning.elapsed import check_alike
 from certeq.learning.equivalence import Model
 from certeq.model.kernel import Kernel, Rows
 from certeq.model.rewards import Rewards
-from certeq.planners import compiled, solve
+from certeq.planners import Plan, compiled, solve
 from certeq.planners.backup import tied
 from certeq.planners.episodic import check_ends
 from certeq.planners.problem import Problem
-from certeq.questions.again import draw_bagged
+from certeq.questions.again import EACH, draw_bagged
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, affordable_draws
 from certeq.questions.chains import LASTING, as_problem, follow, follow_each, read_policy, value_chains, value_decisions
-from certeq.questions.credible import Posterior
+from certeq.questions.credible import Posterior, chances, leads
 from certeq.questions.draws import Draws, check_writable, draw_models
 from certeq.questions.episodes import behavior, starts
 from certeq.questions.episodes import watched as watched_for
+from certeq.questions.followed import shortfall
 
 TRAVELING = 64  # blocks that are on their way to an executor at a time
 WAITING = 16  # blocks for each thread that may wait while others are prepared
+KEPT = 50_000_000  # leads of actions in all draws; of more, only how often each action is best
 REMEDY = "Models drawn from the posterior must end as well: set a horizon"
 
 
@@ -88,8 +91,8 @@ def posterior(
     draws, rng
         How many models, and the seed.
     start
-        Distribution ``(S,)`` of the first state: by default that of the episodes in the batch, and without a batch
-        that of the states in all rows.
+        Distribution ``(S,)`` of the first state, taken as known; by default that of the episodes in the batch, drawn
+        again with the data, and without a batch that of the states in all rows.
     horizon
         Value so many decisions instead of all; a plan with a horizon needs its own.
     watched
@@ -120,11 +123,14 @@ def posterior(
     size, first = whole("draws", draws, 1), start_of(model, batch, start)
     check_writable(counts)
     fitted, flattery = (model.transition.dense()[None], model.reward(table)[None]), list[float]()
+    begun = list[Floats]()
 
     def bagged(case: Case) -> Iterator[Draws]:
-        for several, again in draw_bagged(case, size, rng=rng):
-            yield from several
-            flattery.extend([] if again is None else job.flattery(again, *fitted) @ first)
+        for bag in draw_bagged(case, size, rng=rng):
+            yield from bag.draws
+            if bag.case is not None and bag.starts is not None:
+                flattery.extend(job.flattery(bag.case, *fitted) @ first)
+                begun.append(bag.starts)
 
     sources: Iterable[Draws]
     if case is None or target is not None:
@@ -132,11 +138,13 @@ def posterior(
     else:
         sources = bagged(case)
     over = None if watched is None or steps is not None else whole("watched", watched, 1)
-    job = _Job(read, gamma, steps, over, model.allowed, model.stranded, compiled.worth((size,), S))
+    few = (steps or 1) * size * S * A <= KEPT
+    job = _Job(read, gamma, steps, over, model.allowed, model.stranded, compiled.worth((size,), S), few)
     with places.pool(executor, workers, scheduler) as pool:
         found = _in_order(job, sources, threads) if pool is None else _elsewhere(job, sources, pool)
-    claimed = job.values(*fitted)[:, 0] @ first
-    best = np.asarray(sum(often for _, often in found) / size)
+    claimed, each = job.values(*fitted)[:, 0] @ first, EACH if begun else 1
+    by_decision = zip(*(ahead for _, ahead in found), strict=True)
+    best = np.array([chances(np.concatenate(ahead), each if few else 1) for ahead in by_decision])
     chance = _advised_best(next(iter(policies.values())), read[0], best)
     return Posterior(
         names=tuple(map(str, policies)),
@@ -146,16 +154,24 @@ def posterior(
         best=best if steps else best[0],
         advised_best=chance if steps else chance[0],
         thin=decided_thinly(model, read[0][0], first, float(gamma), steps or over),
-        again=case is not None and target is None and case.data.batch is not None,
+        each=each,
+        starts=np.concatenate(begun) if begun and start is None else None,
         watched=over,
         flattery=max(0.0, float(np.mean(flattery))) if flattery else 0.0,
+        history=0.0 if case is None or steps is not None else job.history(case, *fitted, first),
     )
 
 
 def drawn_values(
-    case: Case, policies: Iterable[ArrayLike], start: Floats, *, draws: int, rng: Rng, watched: int | None = None
+    case: Case,
+    policies: Iterable[ArrayLike],
+    start: Floats | None = None,
+    *,
+    draws: int,
+    rng: Rng,
+    watched: int | None = None,
 ) -> Floats:
-    """Values of policies under a start, in models drawn from all that a case leaves open, ``(P, draws)``."""
+    """Values of policies in models drawn from all that a case leaves open, ``(P, draws)``; who comes first as well."""
     if case.peculiar:
         raise InputError(case.peculiar)
     rules, model = case.rules, case.model
@@ -163,10 +179,12 @@ def drawn_values(
     read = [read_policy("", policy, S, A, rules.horizon) for policy in policies]
     over = None if rules.horizon is not None else watched
     usual = np.asarray(rules.discount), rules.horizon, over, model.allowed, model.stranded, compiled.worth((draws,), S)
-    job = _Job(read, *usual)
-    drawn = (one for several, _ in draw_bagged(case, draws, rng=rng) for one in several)
-    blocks = (one.block(i) for one in drawn for i in one.blocks)
-    return np.concatenate([job.values(*block) @ start for block in blocks], axis=1)
+    job, found = _Job(read, *usual), list[Floats]()
+    for bag in draw_bagged(case, draws, rng=rng):
+        values = np.concatenate([job.values(*one.block(i)) for one in bag.draws for i in one.blocks], axis=1)
+        first = bag.starts if start is None else start
+        found.append((values * (start_of(model, None, None) if first is None else first)).sum(axis=-1))
+    return np.concatenate(found, axis=1)
 
 
 @dataclass(frozen=True)
@@ -180,12 +198,13 @@ class _Job:
     allowed: Booleans  # (S, A)
     stranded: Booleans  # (S,)
     compiles: bool  # whether all draws together are worth compiled kernels
+    exactly: bool = True  # whether leads are kept, or only their signs
 
-    def __call__(self, rows: Floats, reward: Floats) -> tuple[Floats, Floats]:
-        """Value of each policy in each model, ``(P, k, S)``, and how often each action is best, ``(T, S, A)``."""
+    def __call__(self, rows: Floats, reward: Floats) -> tuple[Floats, Any]:
+        """Value of each policy in each model, ``(P, k, S)``, and leads of the actions, ``(T, k, S, A)``."""
         if self.horizon is not None:
             return self._backward(rows, reward, self.horizon)
-        return self.values(rows, reward), self._best(rows, reward)
+        return self.values(rows, reward), self._leads(rows, reward)[None]
 
     def values(self, rows: Floats, reward: Floats) -> Floats:
         """Value of each policy in each model, ``(P, k, S)``."""
@@ -211,23 +230,41 @@ class _Job:
         here, there = (self._followed(*follow_each(*model, advised)) for model in ((own, paid), (rows, reward)))
         return here - there
 
-    def _best(self, rows: Floats, reward: Floats) -> Floats:
-        """In how many of the models each action is optimal, ``(1, S, A)``."""
+    def history(self, case: Case, rows: Floats, reward: Floats, start: Floats) -> float:
+        """How much too much the advice promises since states leave out what came before, as far as rows can tell."""
+        batch, policy = case.data.batch, self.policies[0][0]
+        chain, gain = follow(rows, reward, policy)
+        if batch is None or (self.discount == 1 and self.watched is None):
+            return 0.0
+        known = case.rewards is None or batch.reward is None
+        paid = case.table[batch.state, batch.action] if known else np.asarray(batch.reward)
+        values = value_chains(chain, gain, self.discount, compiles=False)[0]
+        further = float(self._followed(chain, np.ones_like(gain))[0] @ start) - 1
+        return shortfall(batch, paid, policy == 1, values, float(self.discount)) * max(further, 0.0)
+
+    def _kept(self, lead: Floats) -> Any:
+        return lead.astype(np.float32) if self.exactly else np.sign(lead).astype(np.int8)
+
+    def _leads(self, rows: Floats, reward: Floats) -> Any:
+        """How far each action is ahead of the best other one in each model, ``(k, S, A)``."""
+        plan = self._solved(rows, reward)
+        return self._kept(leads(plan.action_values, plan.tied))
+
+    def _solved(self, rows: Floats, reward: Floats) -> Plan:
         if self.stranded.any():
             reward = np.where(self.stranded[:, None], reward.mean(axis=-1, keepdims=True), reward)
             rows[:, self.stranded] = rows[:, self.stranded].mean(axis=-2, keepdims=True)  # nobody needs them any more
         problem = Problem(Rows.trusted(rows), reward, self.discount, self.allowed)
         check_ends(problem, remedy=REMEDY)
         engine = "numba" if self.compiles else "numpy"
-        plan = solve(problem.model, reward, self.discount, allowed=self.allowed, engine=engine, threads=1)
-        return np.asarray(plan.tied.sum(axis=0, dtype=np.float64)[None])
+        return solve(problem.model, reward, self.discount, allowed=self.allowed, engine=engine, threads=1)
 
-    def _backward(self, rows: Floats, reward: Floats, horizon: int) -> tuple[Floats, Floats]:
+    def _backward(self, rows: Floats, reward: Floats, horizon: int) -> tuple[Floats, Any]:
         """The same for so many decisions: all policies, and the best one, are followed back from the last at once."""
         k, S, A, _ = rows.shape
         flat, gain = rows.reshape(k, S * A, S), reward[..., None]
         values = np.zeros((k, S, len(self.policies) + 1))  # the best policy comes last
-        best = np.empty((horizon, S, A))
+        ahead = [None] * horizon
         for t in reversed(range(horizon)):
             q = gain + self.discount * (flat @ values).reshape(k, S, A, -1)
             for i, policy in enumerate(self.policies):
@@ -235,14 +272,14 @@ class _Job:
             top = np.where(self.stranded[:, None], q[..., -1].mean(axis=-1, keepdims=True), q[..., -1])
             top = np.where(self.allowed, top, -np.inf)
             values[..., -1] = top.max(axis=-1)
-            best[t] = tied(top).sum(axis=0)
-        return np.moveaxis(values[..., :-1], -1, 0), best
+            ahead[t] = self._kept(leads(top, tied(top)))
+        return np.moveaxis(values[..., :-1], -1, 0), ahead
 
 
 def best_in(model: Model, rows: Floats, reward: Floats, discount: float) -> Booleans:
     """Which actions are the best ones in a world ``(S, A, S)``, of those that the model allows, ``(S, A)``."""
     job = _Job([], np.asarray(discount), None, None, model.allowed, model.stranded, False)
-    return np.asarray(job._best(rows[None].copy(), reward[None])[0] > 0)
+    return np.asarray(job._solved(rows[None].copy(), reward[None]).tied[0])
 
 
 def _advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:

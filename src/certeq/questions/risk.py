@@ -6,7 +6,7 @@ recorded in the same models, drawn from all that the data leave open. Of those t
 user accepts, the one that gains most is chosen; its limit becomes the policy's ``min_chance``, so that ``certeq apply``
 says a single action exactly where the advice is to be followed.
 
-Choosing in the same data flatters. What advice as a whole promises too much, `Posterior.flattery`, is taken off each
+Choosing in the same data flatters. What advice as a whole promises too much, `Posterior.too_much`, is taken off each
 policy's gain in proportion to that gain before it is asked whether it is worse.
 """
 
@@ -144,16 +144,17 @@ def risk(learned: Learned, found: Posterior, accepted: float, *, draws: int = 40
     if not followed:
         return Risk(accepted, case.rules.min_chance, (), draws)
     limits, mixed_ones = zip(*followed.values(), strict=True)
-    values = drawn_values(case, [done, *mixed_ones], found.start, draws=draws, rng=rng, watched=found.watched)
+    start = found.start if found.starts is None else None  # where it is not known, it is drawn here as well
+    values = drawn_values(case, [done, *mixed_ones], start, draws=draws, rng=rng, watched=found.watched)
     gains = values[1:] - values[0]
     top = gains[-1].mean()
     parts = []
     for limit, mixed, gain in zip(limits, mixed_ones, gains, strict=True):
-        flattery = found.flattery * float(np.clip(gain.mean() / top, 0, 1)) if top > 0 else found.flattery
+        too_much = found.too_much * float(np.clip(gain.mean() / top, 0, 1)) if top > 0 else found.too_much
         first = mixed if mixed.ndim == 2 else mixed[0]
         changed = int((np.abs(first - done).max(axis=-1) > 0).sum())
         thin = decided_thinly(case.model, first, found.start, case.rules.discount, case.rules.horizon or found.watched)
-        parts.append(Following(limit, changed, gained(gain, flattery), thin))
+        parts.append(Following(limit, changed, gained(gain, too_much, each=found.each), thin))
     return Risk(accepted, case.rules.min_chance, tuple(parts), draws)
 
 

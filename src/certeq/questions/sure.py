@@ -67,10 +67,17 @@ def sentences(findings: Findings) -> Iterator[str]:
             f"Values are for {several(found.watched, 'decision')}, as long as half of the episodes were watched; "
             "nobody can say how sure anything later is."
         )
-    if found.flattery > SEEN * (value.high - value.low):
+    little = SEEN * (value.high - value.low)
+    if found.flattery > little:
         yield (
             f"The low end is {number(found.flattery)} lower than the models alone have it: advice looks that much too "
             "good, on average, in the data that it was chosen in."
+        )
+    if found.history > little:
+        yield (
+            f"The low end is {'another ' if found.flattery > little else ''}{number(found.history)} lower for what the "
+            "states leave out: where people did as advised twice in a row, the second decision paid less than the "
+            "model expects."
         )
     if not found.again:
         yield "From counts alone data cannot be drawn again, and these intervals tend to be too narrow."
@@ -96,6 +103,7 @@ def to_json(findings: Findings) -> dict[str, Any]:
         "thin": found.thin,
         "decisions": found.watched,
         "flattery": found.flattery,
+        "history": found.history,
         "credible": {name: found.interval(name)._asdict() for name in found.names},
         "better": chance(findings),
         "outer": None if outer is None else outer.to_json(),

@@ -35,6 +35,7 @@ MOST_CELLS = 64  # to a side
 SPREAD = 200  # points in each cell from which a table is made
 
 Motion = Callable[[Floats, Integers, Floats], tuple[Floats, Floats]]
+Act = Callable[[Floats], Integers]  # points (n, 2) -> actions (n,)
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,36 @@ def simulator(name: str) -> Simulator:
     if name not in SIMULATORS:
         raise unknown("world of numbers", name, SIMULATORS)
     return SIMULATORS[name]
+
+
+def erring(act: Act, share: float, actions: int, random: np.random.Generator) -> Act:
+    """Somebody who acts like this, but takes any action in a share of the decisions."""
+    return lambda points: np.where(
+        random.random(len(points)) < share, random.integers(actions, size=len(points)), act(points)
+    )
+
+
+def log_points(
+    world: Simulator, act: Act, episodes: int, random: np.random.Generator, length: int = 20
+) -> dict[str, Any]:
+    """Log what happens to points that start anywhere, as a table: episode, time, two columns, action, reward."""
+    at, rows = random.random((episodes, 2)), []
+    for t in range(length):
+        action = act(at)
+        after, paid = world.step(at, action, luck(episodes, random))
+        rows.append((np.arange(episodes), np.full(episodes, t), at[:, 0], at[:, 1], action, paid))
+        at = after
+    parts = [np.stack(column, axis=1).ravel() for column in zip(*rows, strict=True)]
+    return dict(zip(("episode", "time", *world.columns, "action", "reward"), parts, strict=True))
+
+
+def value_points(world: Simulator, act: Act, start: Floats, steps: int, random: np.random.Generator) -> float:
+    """Mean discounted return of acting like this for so many decisions, from these points ``(n, 2)``."""
+    at, worth = start, 0.0
+    for t in range(steps):
+        at, paid = world.step(at, act(at), luck(len(at), random))
+        worth += world.discount**t * float(paid.mean())
+    return worth
 
 
 def cell_of(point: Floats, cells: int) -> Integers:

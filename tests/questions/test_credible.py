@@ -1,0 +1,69 @@
+"""Chances: ties are shared, nothing is counted twice, and what is counted is what a literal reading says."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+import naive
+from certeq.planners.backup import tied
+from certeq.questions.credible import ENOUGH, chances, gained, leads, once
+from strategies import SEEDS
+
+EACH = 4
+
+
+@given(SEEDS, st.integers(1, 4), st.booleans())
+def test_leads_and_chances_are_those_that_are_counted_by_hand(seed, A, allowed):
+    rng = np.random.default_rng(seed)
+    q = rng.normal(size=(EACH * ENOUGH + 2, 3, A)).round(int(rng.integers(3)))
+    if allowed and A > 1:
+        q[:, 0, 0] = -np.inf
+    q[:, 2] += 5 * np.arange(A)  # one action is far ahead
+    ahead = leads(q, tied(q))
+    np.testing.assert_allclose(ahead, [[naive.leads(row, 1e-9) for row in each] for each in q])
+    for each in (1, EACH):
+        wanted = [naive.best_chances(ahead[:, s].tolist(), each, ENOUGH) for s in range(3)]
+        found = chances(ahead, each)
+        np.testing.assert_allclose(found, wanted)
+        assert (found.sum(axis=-1) <= 1 + 1e-12).all()
+        assert found[2].argmax() == A - 1
+
+
+@given(SEEDS)
+def test_another_order_of_actions_or_of_data_sets_changes_no_chance(seed):
+    rng = np.random.default_rng(seed)
+    q = rng.normal(size=(EACH * ENOUGH, 2, 3)).round(1)
+    actions, sets = rng.permutation(3), rng.permutation(ENOUGH)
+    plain = chances(leads(q, tied(q)), EACH)
+    other = q.reshape(ENOUGH, EACH, 2, 3)[sets].reshape(q.shape)[..., actions]
+    np.testing.assert_allclose(chances(leads(other, tied(other)), EACH), plain[..., actions])
+
+
+def test_actions_that_are_all_the_same_share_the_chance():
+    """Models in which nothing pays say nothing about which action is best."""
+    q = np.zeros((40, 1, 4))
+    np.testing.assert_allclose(chances(leads(q, tied(q)), EACH), [[0.25] * 4])
+    q[:10, 0, 1] = 1.0
+    np.testing.assert_allclose(chances(leads(q, tied(q)), EACH), [[0.1875, 0.4375, 0.1875, 0.1875]])
+
+
+def test_what_is_not_known_is_counted_once():
+    """Data sets are as far apart as the models drawn from each: pooled, the spread is √2 times what it should be."""
+    rng = np.random.default_rng(1)
+    values = (rng.normal(size=(20_000, 1)) + rng.normal(size=(20_000, EACH))).ravel() + 1.0
+    assert values.std() == pytest.approx(np.sqrt(2), rel=0.02)
+    assert once(values, EACH).std() == pytest.approx(1.0, rel=0.02)
+    assert np.median(once(values, EACH)) == pytest.approx(np.median(values))
+    assert gained(values, each=EACH).better == pytest.approx(norm.cdf(1.0), abs=0.01)
+    assert gained(values).better == pytest.approx(norm.cdf(1 / np.sqrt(2)), abs=0.01)
+
+
+def test_spread_of_one_kind_alone_stays_as_it_is():
+    rng = np.random.default_rng(2)
+    for values in (np.repeat(rng.normal(size=4000), EACH), rng.normal(size=4000 * EACH), np.zeros(80)):
+        np.testing.assert_allclose(once(values, EACH).std(), values.std(), rtol=0.03)
+    few = rng.normal(size=EACH * (ENOUGH - 1))
+    np.testing.assert_array_equal(once(few, EACH), few)
+    np.testing.assert_array_equal(once(few, 1), few)
