@@ -289,15 +289,16 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
     tried = (counts.visits > 0).sum(axis=1)
     if stranded.any():
         alerts.append(
-            f"In {int(stranded.sum())} of {several(S, 'state')} no action was tried often enough to be advised."
+            f"In {int(stranded.sum()):,} of {several(S, 'state')} no action was tried often enough to be advised."
         )
     if thin.any():
         alerts.append(
-            f"In {int(thin.sum())} of {several(S, 'state')} the advised action was tried fewer than {FEW} times."
+            f"In {int(thin.sum()):,} of {several(S, 'state')} the advised action was tried fewer than {FEW} times."
         )
     if (tried == 1).any():
         alerts.append(
-            f"In {int((tried == 1).sum())} of {several(S, 'state')} only one action was ever tried: nothing to compare."
+            f"In {int((tried == 1).sum()):,} of {several(S, 'state')} only one action was ever tried: nothing to "
+            "compare."
         )
     rare = np.flatnonzero((counts.visits > 0).sum(axis=0) == 1)
     if len(rare) and S > 1:
@@ -305,8 +306,8 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
     ties = (np.atleast_3d(plan.tied.T).T[0].sum(axis=-1) > 1) & (first >= 0)
     if ties.any():
         alerts.append(
-            f"In {int(ties.sum())} of {several(S, 'state')} several actions are equally good; the one tried most often "
-            "is advised."
+            f"In {int(ties.sum()):,} of {several(S, 'state')} several actions are equally good; the one tried most "
+            "often is advised."
         )
     if case.data.alike and not _ends_matter(case):
         alerts.append("Every reward is the same, so no action can be better than another.")

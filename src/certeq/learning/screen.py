@@ -82,7 +82,8 @@ def _advice(out: Console, learned: Learned) -> None:
         table.add_row(*state, advised, chance, f"{piece.visits:,}", f"{piece.weight:.2f}", second, difference)
     out.print(table)
     if len(order) > MOST_STATES:
-        out.print(f"[dim]... and {len(order) - MOST_STATES:,} more states, in policy.csv[/dim]")
+        where = "policy.csv" if found.readable else "policy.npz"
+        out.print(f"[dim]... and {len(order) - MOST_STATES:,} more states, in {where}[/dim]")
     out.print("[dim]chance: that the action with the most value is the best of those tried often enough; visits:")
     out.print("[dim]how often it was tried there; weight: how much of its outcome is the regularizer's guess rather")
     out.print("[dim]than the data; gap: how much more it is worth than the runner-up[/dim]")

@@ -240,8 +240,10 @@ def _column(recipe: Recipe, axis: int, order: Integers | None, visits: Integers)
     alone = sorted(rest[np.argsort(-often[rest], kind="stable")][:WAYS].tolist())
     ways += [np.arange(size) == k for k in alone if size > 1]
     codes = np.array(ways, dtype=bool).reshape(len(ways), size)
-    groups, place = np.unique(codes, axis=1, return_inverse=True)
-    return Divisible(groups, codes, place.ravel()[code])
+    bits = np.ascontiguousarray(np.packbits(codes, axis=0).T)  # one number for each code: far sooner told apart
+    alike = bits.view(f"V{bits.shape[1]}").ravel() if len(ways) else np.zeros(size, dtype=np.int64)
+    _, first, place = np.unique(alike, return_index=True, return_inverse=True)
+    return Divisible(codes[:, first], codes, place.ravel()[code])
 
 
 def _conditions(recipe: Recipe, columns: list[Divisible], leaf: Leaf) -> Iterator[tuple[str, str]]:

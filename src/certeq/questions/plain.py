@@ -9,5 +9,7 @@ ASKED = Question(
     lambda asking: asking.learned.case.under("none").advise().policy,
     doing="Planning without regularization",
     asks="what is advised without regularization",
+    by_itself='learned.case.under("none").advise()',
+    sparse=True,
     anyhow=True,
 )

@@ -70,7 +70,8 @@ class Teller:
         self.order = np.argsort(-self.visits.sum(axis=1), kind="stable")
         S = len(self.visits)
         self.shown: Integers = self.order if S <= LONG else self.order[:SHOWN]
-        self.partial = "" if S <= LONG else f" The {SHOWN:,} most visited of {S:,} states; policy.csv has all of them."
+        kept = "policy.csv" if policy.readable else "policy.npz"
+        self.partial = "" if S <= LONG else f" The {SHOWN:,} most visited of {S:,} states; {kept} has all of them."
         words = policy.recipe.parts(self.shown)
         full = sum(len(word) for parts in words for word in parts) <= LETTERS
         self.axes = [shorten(name, BRIEF) for name in policy.recipe.axis_names]

@@ -132,9 +132,13 @@ class Recipe:
 
     def parts(self, states: Integers) -> list[tuple[str, ...]]:
         """Words for some states, one for each axis: a table that reads better than long names."""
-        words = [axis.words(alone=True) for axis in self.axes]
-        words = words if len(words) == 1 else list(map(shown, words))
+        words = self._brief
         return [tuple(w[c] for w, c in zip(words, cell, strict=True)) for cell in self.cells[states].tolist()]
+
+    @cached_property
+    def _brief(self) -> list[list[str]]:
+        words = [axis.words(alone=True) for axis in self.axes]
+        return words if len(words) == 1 else list(map(shown, words))
 
     def encode(self, table: Mapping[str, Any]) -> Integers:
         """State of each row of a table; -1 where a label or a combination was never seen, or a value is missing."""
