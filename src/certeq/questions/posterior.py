@@ -233,9 +233,11 @@ class _Job:
     def history(self, case: Case, rows: Floats, reward: Floats, start: Floats) -> float:
         """How much too much the advice promises since states leave out what came before, as far as rows can tell."""
         batch, policy = case.data.batch, self.policies[0][0]
-        chain, gain = follow(rows, reward, policy)
-        if batch is None or (self.discount == 1 and self.watched is None):
+        if batch is None:
             return 0.0
+        chain, gain = follow(rows, reward, policy)
+        if self.discount == 1:
+            check_ends(as_problem(chain, gain, self.discount), remedy=REMEDY)
         known = case.rewards is None or batch.reward is None
         paid = case.table[batch.state, batch.action] if known else np.asarray(batch.reward)
         values = value_chains(chain, gain, self.discount, compiles=False)[0]
