@@ -8,9 +8,10 @@ from certeq.base.errors import InputError
 from certeq.cli.options import bins
 from certeq.data.guided import guided, strongest
 from certeq.data.reading import read
-from certeq.data.reading.choosing import EVENLY, FOLDS, HELD, ROWS_OF_PEOPLE, ROWS_PER_PAIR, _Judge
+from certeq.data.reading.choosing import EVENLY, FEWEST, FOLDS, HELD, ROWS_PER_PAIR, THREE, _Judge
 from certeq.questions.examine import examine
 from certeq.report.learned_page import render
+from certeq.worlds.numeric import SIMULATORS, luck
 
 N = 40
 ROWS = {
@@ -107,6 +108,46 @@ def test_there_are_enough_rows_for_each_pair():
     assert len(batch) >= ROWS_PER_PAIR * pairs
 
 
+def summed(n, columns=4, seed=1):
+    """Rows in which all of some columns pay alike."""
+    random = np.random.default_rng(seed)
+    numbers = random.random((columns, n))
+    rows = walk(n) | {"reward": numbers.sum(axis=0) + random.normal(size=n) / 100}
+    del rows["x"], rows["y"]
+    return rows | {f"x{i}": each for i, each in enumerate(numbers)}
+
+
+def test_columns_that_join_are_cut_alike():
+    assert set(read(summed(1800), ends="never").chosen.cells.values()) == {3}
+    assert set(read(summed(6000, seed=2), ends="never").chosen.cells.values()) == {4}
+
+
+def test_three_cells_are_worth_fewer_rows():
+    batch = read(summed(400), ends="never")
+    assert max(batch.chosen.cells.values()) == THREE
+    pairs = len(np.unique(batch.state * 2 + batch.action))
+    assert FEWEST * pairs <= len(batch) < ROWS_PER_PAIR * pairs
+
+
+def doses(seed, episodes=30, steps=20):
+    """What a drug does to severity depends on tolerance; given by chance."""
+    world, random = SIMULATORS["dose"], np.random.default_rng(seed)
+    point, rows = random.random((episodes, 2)), []
+    for time in range(steps):
+        action = random.integers(0, 3, episodes)
+        after, reward = world.step(point, action, luck(episodes, random))
+        rows.append(np.column_stack([np.arange(episodes), np.full(episodes, time), point, action, reward]))
+        point = after
+    names = ("episode", "time", *world.columns, "action", "reward")
+    return dict(zip(names, np.concatenate(rows).T, strict=True)) | {"noise": random.random(episodes * steps)}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_column_joins_that_tells_how_far_another_one_moves(seed):
+    batch = read(doses(seed), ends="never", state=["severity", "tolerance", "noise"])
+    assert batch.recipe.column_names == ("severity", "tolerance")
+
+
 def test_what_was_said_stays_as_it_was_said():
     rows = walk()
     assert [axis.size for axis in read(rows, ends="never", bins=4).recipe.axes] == [4, 4]
@@ -162,7 +203,7 @@ def labeled(names, n=1200, seed=3):
 
 
 def chosen(rows):
-    words = ("Columns are part", "cut as finely", "Not used")
+    words = ("Columns are part", "They are cut", "Not used")
     return [line for line in read(rows).notes if any(each in line for each in words)]
 
 
@@ -202,7 +243,7 @@ def test_what_people_acted_on_is_cut_until_the_cells_hold_it_and_that_is_said():
         "They are cut until they hold what people acted on, or as finely as 2.5 rows" in note for note in batch.notes
     )
     visits = certeq.tally(batch).visits
-    assert len(batch) >= ROWS_OF_PEOPLE * (visits > 0).sum()
+    assert len(batch) >= FEWEST * (visits > 0).sum()
     coarse, fine = (strongest(guided(read(ward(0.1), ends="never", bins={"x": n, "y": 1}))) for n in (8, 16))
     assert coarse.column == "x"
     assert fine is None or fine.share < coarse.share

@@ -1,14 +1,16 @@
 """Cells that the rows can carry: which columns to use, chosen by what predicts best out of sample, and how finely.
 
 What is predicted is the same for every choice, so that choices can be compared: the reward, whether the episode ends,
-and the ranks that the columns have in the next row, each as far as the column itself tells something about rewards.
-Rows of other episodes predict, by the mean of their cell and action, held toward the mean of the action. One column
-after another joins, cut in two, as long as that predicts better by more than its own standard error. Those that joined
-are then cut evenly, one after the other a little more finely, as long as there are enough rows for each pair of a cell
-and an action. To spend the rows on the column that predicts the next month best, and none on one that matters in the
-long run, makes states that forget: the plan then believes in gains that come again and again, and are there only once.
-Where people acted on more than such cells hold, they are cut on, with fewer rows for each pair: cells that are coarser
-than what competent people saw make advice that is worse than what they did.
+and for each column the rank that it has in the next row and how far it moves there, as far as the column itself tells
+something about rewards. Moves show what a column does to another: a tolerance that halves what a drug does is hardly
+seen in where severity is next, and plainly in how far it moved. Rows of other episodes predict, by the mean of their
+cell and action, held toward the mean of the action. One column after another joins, cut in two, as long as that
+predicts better by more than its own standard error. Those that joined are then cut alike: in three, and all of them
+more finely as long as there are enough rows for each pair of a cell and an action. To spend the rows on the column that
+predicts the next month best, and none on one that matters in the long run, makes states that forget: the plan then
+believes in gains that come again and again, and are there only once. Where people acted on more than such cells hold,
+they are cut on, with fewer rows for each pair: cells that are coarser than what competent people saw make advice that
+is worse than what they did.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ from certeq.data.recipes.fitting import quantile_edges
 
 LADDER = (1, 2, 3, 4, 5, 6, 8, 12, 16)  # cells of a column that are tried
 EVENLY = 8  # cells at most, unless people acted on more
-ROWS_PER_PAIR = 7  # rows that a pair of a cell and an action has at least, on average over those that occur
-ROWS_OF_PEOPLE = 2.5  # the same where people acted on more than the cells hold
+ROWS_PER_PAIR = 5.5  # rows that a pair of a cell and an action has at least, on average over those that occur
+THREE = 3  # cells of a column that are worth fewer rows: two are hardly ever enough
+FEWEST = 2.5  # these rows, for three cells and for what people acted on
 FOLDS = 5  # parts that the episodes are dealt into
 HELD = 3.0  # rows that the mean of the action counts for in each cell
 ALONE = 8  # cells of a column, when it is asked by itself what it tells
@@ -86,9 +89,9 @@ class Chosen:
             told.append(f"Part of the state because people acted on them: {', '.join(joined)}.")
         cut = ", ".join(f"{name} {cells}" for name, cells in self.cells.items() if name in self.ways)
         if cut:
-            finely = f"as finely as {ROWS_OF_PEOPLE if self.people else ROWS_PER_PAIR:g} rows for each pair of a state "
-            until = "until they hold what people acted on, or " * self.people
-            told.append(f"They are cut {until}{finely}and an action allow: {cut}. Say bins= (--bins) to cut otherwise.")
+            until = "until they hold what people acted on" if self.people else "in three"
+            finely = f"as finely as {FEWEST if self.people else ROWS_PER_PAIR:g} rows for each pair of a state and an "
+            told.append(f"They are cut {until}, or {finely}action allow: {cut}. Say bins= (--bins) to cut otherwise.")
         if self.unused:
             told.append(f"Not used, since nothing is predicted better with them: {', '.join(self.unused)}.")
         return told
@@ -98,7 +101,7 @@ class Cuts(NamedTuple):
     """A column at every step of the ladder."""
 
     now: dict[int, Integers]  # cells -> code of each row
-    rank: Floats  # (n,), of each row's next value, from 0 to 1; 0.5 where there is none
+    next: Floats  # (2, n): rank of each row's next value, from 0 to 1, and how far it is from the rank of its own
     here: Integers | None  # (n,), rank of each row's value; None for labels
 
 
@@ -143,27 +146,31 @@ def _choose(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge) -> tuple[d
         _, error, name, state, errors = best
         cells[name] = _finer(cuts[name], 1)
         steps.append(Step(name, int(state.max()) + 1, float(1 - errors.mean()), error))
-    while (finer := _round(cuts, fixed, judge, cells, ROWS_PER_PAIR, EVENLY)) != cells:
-        cells = finer
-    return dict.fromkeys(cuts, 1) | cells, tuple(steps)
+    return dict.fromkeys(cuts, 1) | _evenly(cuts, fixed, judge, cells), tuple(steps)
 
 
-def _round(
-    cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge, cells: dict[str, int], rows: float, most: int
-) -> dict[str, int]:
-    """Cut each column that is used one step more finely, the most telling one first, as far as rows carry."""
+def _evenly(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge, cells: dict[str, int]) -> dict[str, int]:
+    """Cut what joined in three, the most telling column first; then all more finely at once, as far as rows carry."""
     for name in cells:
-        tried = cells | {name: _finer(cuts[name], cells[name])}
-        if cells[name] > 1 and 0 < tried[name] <= most and judge.carries(_states(cuts, fixed, tried), rows):
-            cells = tried
+        three = _finer_all(cuts, {name: cells[name]}, THREE)
+        if judge.carries(_states(cuts, fixed, cells | three), FEWEST):
+            cells = cells | three
+    while (finer := _finer_all(cuts, cells, EVENLY)) != cells and judge.carries(_states(cuts, fixed, finer)):
+        cells = finer
     return cells
+
+
+def _finer_all(cuts: Mapping[str, Cuts], cells: Mapping[str, int], most: int) -> dict[str, int]:
+    """Every column one step more finely, but for those that would have more than so many cells."""
+    finer = {name: _finer(cuts[name], size) for name, size in cells.items()}
+    return {name: finer[name] if 0 < finer[name] <= most else size for name, size in cells.items()}
 
 
 def _cut_on(cuts: Mapping[str, Cuts], fixed: Integers, judge: _Judge, cells: dict[str, int]) -> dict[str, int]:
     """Cut what people acted on, or let it in, for as long as they acted on more than the cells hold."""
     while (column := _acted_on(cuts, fixed, judge, cells)) is not None:
         finer = cells | {column: _finer(cuts[column], cells[column])}
-        if not judge.carries(_states(cuts, fixed, finer), ROWS_OF_PEOPLE):
+        if not judge.carries(_states(cuts, fixed, finer), FEWEST):
             break
         cells = finer
     return cells
@@ -256,8 +263,9 @@ def _targets(
         better = ((y - judge.predict(action, y)) ** 2 - (y - judge.predict(pair, y)) ** 2 for y in goals)
         return max(0.0, *(float(each.mean()) for each in better))
 
-    targets = np.stack([goals[0], _standard(ended.astype(np.float64)), *(_standard(cut.rank) for cut in cuts.values())])
-    weight = np.array([1.0, 1.0, *map(telling, cuts.values())]) * targets.any(axis=1)
+    ranks = [_standard(each) for cut in cuts.values() for each in cut.next]
+    targets = np.stack([goals[0], _standard(ended.astype(np.float64)), *ranks])
+    weight = np.array([1.0, 1.0, *np.repeat([telling(cut) for cut in cuts.values()], 2)]) * targets.any(axis=1)
     return targets, weight / (weight.sum() or 1.0)
 
 
@@ -296,18 +304,24 @@ def _cuts(column: Column, numbers: Floats, now: Integers, then: Integers, numeri
     goes_on = then != ENDED
     ordered = np.sort(numbers[now][~np.isnan(numbers[now])])
     following = np.where(goes_on, numbers[np.maximum(then, 0)], np.nan)
-    place = (np.searchsorted(ordered, following) + np.searchsorted(ordered, following, side="right")) / 2
-    rank = np.where(np.isnan(following), 0.5, place / max(len(ordered), 1))
+    here, there = (_rank(ordered, each) for each in (numbers[now], following))
+    ahead = np.stack([np.where(np.isnan(there), 0.5, there), np.nan_to_num(there - here)])
     nothing = np.zeros(len(now), dtype=np.int64)
     if not numeric:
-        return Cuts({1: nothing, max(2, len(column.distinct.labels)): codes[now] - codes[now].min()}, rank, None)
+        return Cuts({1: nothing, max(2, len(column.distinct.labels)): codes[now] - codes[now].min()}, ahead, None)
     found = {1: nothing}
     for size in LADDER[1:]:
         edges = quantile_edges(numbers, size)
         cell = np.searchsorted(edges, numbers[now], side="right")
         if len(edges):
             found[size] = np.where(np.isnan(numbers[now]), len(edges) + 1, cell)
-    return Cuts(found, rank, np.unique(numbers[now], return_inverse=True)[1])
+    return Cuts(found, ahead, np.unique(numbers[now], return_inverse=True)[1])
+
+
+def _rank(ordered: Floats, values: Floats) -> Floats:
+    """Ranks of values among others, from 0 to 1; NaN where there is none."""
+    place = (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")) / 2
+    return np.where(np.isnan(values), np.nan, place / max(len(ordered), 1))
 
 
 def _join(codes: list[Integers]) -> Integers:
