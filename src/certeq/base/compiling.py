@@ -36,7 +36,7 @@ if "numba" not in sys.modules and Path(CONFIG).exists():
 
 import numba  # noqa: E402 - not before that is known
 from numba.core import caching, config, environment  # noqa: E402
-from numba.core.runtime import rtsys  # noqa: E402
+from numba.core.runtime.nrt import rtsys  # noqa: E402
 
 if getattr(config, "DISABLE_JIT", False):
     raise InputError("NUMBA_DISABLE_JIT is set, and certeq's kernels need their compiler. Unset it.")

@@ -13,6 +13,8 @@ habits of its own, both are small. In the end the rows of the state itself have 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers
@@ -67,7 +69,7 @@ def _shares(visits: Integers) -> Floats:
     apart = APART * np.exp(own - _mixed(_likelihood(patterns, A, a, b), own))
     apart = np.take_along_axis(apart, which, axis=1)[..., None]
     found = common + apart * ((visits + OWN) / (total + OWN * A) - common)
-    return np.where(total.max(axis=1, keepdims=True) < 2, 1 / A, found)
+    return np.asarray(np.where(total.max(axis=1, keepdims=True) < 2, 1 / A, found))
 
 
 def _patterns(tries: Integers) -> tuple[Integers, Integers]:
@@ -82,7 +84,7 @@ def _patterns(tries: Integers) -> tuple[Integers, Integers]:
     return falling[order[new]], which
 
 
-def _parameters(rows: Floats | float, A: int) -> tuple[Floats, Floats]:
+def _parameters(rows: Any, A: int) -> tuple[Floats, Floats]:
     """The a and b of each lean, ``(..., L)``."""
     top = 1 / A + LEANS * (1 - 1 / A)
     return rows * top, rows * (1 - top) / (A - 1)
