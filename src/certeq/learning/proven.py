@@ -33,7 +33,7 @@ from certeq.learning.equivalence import Model, solve_model
 from certeq.model.frequencies import mle
 from certeq.model.habits import differ, shares
 from certeq.model.unvisited import at_least
-from certeq.planners import FinitePlan, Plan
+from certeq.planners import FinitePlan, Plan, compiled
 
 CAREFUL = 0.5  # of the usual action's chance, where habits turned out well; docs/decisions/0015-avoided-actions.md
 TELLING = 1e-9  # standard errors, more than rounding: to be careful in vain costs less than to harm
@@ -51,12 +51,15 @@ def prove(
     horizon: int | None = None,
     min_visits: int = 1,
     rounds: int = ROUNDS,
+    engine: str = "auto",
 ) -> Model:
     """The model with more actions allowed: those that were tried, avoided, and are better for sure.
 
     ``paid`` is what going on and what ending pays, ``(..., S, A)`` each; ``scatter`` is how rewards vary, ``(...)``.
     """
-    better = _better(model, table, paid, np.asarray(scatter), discount, horizon, min_visits)
+    if not model.counts.sparse and compiled.worth(model.counts.batch, model.counts.n_states):
+        engine = "numba"  # also for the few data sets that are planned anew
+    better = _better(model, table, paid, np.asarray(scatter), discount, horizon, min_visits, engine)
     changed = np.asarray(better.any(axis=(-2, -1)))
     if not changed.any():
         return model
@@ -64,10 +67,10 @@ def prove(
     if rounds == 1:
         return model
     if not model.counts.batch or changed.all():
-        return prove(model, table, paid, scatter, discount, horizon, min_visits, rounds - 1)
+        return prove(model, table, paid, scatter, discount, horizon, min_visits, rounds - 1, engine)
     going, ending, own = (one[changed] if one.ndim > 2 else one for one in (*paid, table))
     noise = np.broadcast_to(scatter, changed.shape)[changed]
-    part = prove(model[changed], own, (going, ending), noise, discount, horizon, min_visits, rounds - 1)
+    part = prove(model[changed], own, (going, ending), noise, discount, horizon, min_visits, rounds - 1, engine)
     model.allowed[changed] = part.allowed
     return model
 
@@ -80,13 +83,14 @@ def _better(
     discount: float,
     horizon: int | None,
     min_visits: int,
+    engine: str,
 ) -> Booleans:
     """Which actions that may not be advised are better than those that may, for sure, ``(..., S, A)``."""
     visits = np.broadcast_to(model.counts.visits, model.allowed.shape)
     open_to = (visits >= max(LEAST, min_visits)) & ~model.allowed & ~model.stranded[..., None]
     if not open_to.any():
         return open_to
-    plan = solve_model(model, table, discount, horizon=horizon)
+    plan = solve_model(model, table, discount, horizon=horizon, engine=engine)
     here, ahead, policy = plan.values, _ahead(plan), plan.policy
     if isinstance(plan, FinitePlan):
         here, policy = plan.values[0], plan.policy[0]
