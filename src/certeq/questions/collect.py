@@ -270,7 +270,8 @@ def _tabulate(models: _Models, policies: Integers, discount: float, start: Float
             found = _look((rows, reward, paid), policy, discount, start, models.move[block], shape[-1])
             own, begin = np.unique(member[block], return_index=True)  # in order
             for table, part in zip(sums, found, strict=True):
-                table[k, own] += np.add.reduceat(part, begin, axis=0)
+                for group, some in zip(own, np.split(part, begin[1:]), strict=True):
+                    table[k, group] += some.sum(axis=0)
     return sums, np.bincount(member)
 
 
