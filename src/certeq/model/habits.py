@@ -13,6 +13,7 @@ habits of its own, both are small. In the end the rows of the state itself have 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,18 @@ BEYOND = 2.0  # standard deviations beyond chance
 
 def shares(visits: Integers) -> Floats:
     """Expected chance of each action in each state, ``(..., S, A)``, from how often each was taken."""
-    S, A = visits.shape[-2:]
-    several = visits.reshape(-1, S, A)
+    return _known(visits.astype(np.int64, copy=False).tobytes(), visits.shape)
+
+
+@lru_cache(maxsize=1)  # which actions are usual is asked first, and then how careful people were
+def _known(held: bytes, shape: tuple[int, ...]) -> Floats:
+    S, A = shape[-2:]
+    several = np.frombuffer(held, dtype=np.int64).reshape(-1, S, A)
     step = max(int((AT_ONCE / max(S, 1)) ** 0.5), 1)  # data sets, each with up to S patterns of its own
     found = [_shares(several[i : i + step]) for i in range(0, len(several), step)]
-    return np.concatenate([np.empty((0, S, A)), *found]).reshape(visits.shape)
+    whole = np.concatenate([np.empty((0, S, A)), *found]).reshape(shape)
+    whole.flags.writeable = False
+    return whole
 
 
 def differ(visits: Integers) -> Booleans:
