@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -49,6 +50,7 @@ def program() -> None:
     That would take a third of a second. Whatever was to be done at exit is done before, since this comes last.
     """
     code: Any = None
+    gc.set_threshold(20_000, 20, 50)  # most of what libraries make while they load is there to stay
 
     @atexit.register
     def leave() -> None:

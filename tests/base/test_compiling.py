@@ -63,6 +63,38 @@ print(kernels.double(21))
 SOURCE = "from certeq.base.compiling import njit\n\n\n@njit(cache=True)\ndef double(x):\n    return 2 * x\n"
 
 
+SUMS = """
+import numpy as np
+from certeq.base.compiling import njit
+
+
+@njit(cache=True)
+def add_up(n):
+    x = np.zeros(n)
+    x[:] = 2.0
+    return x.sum()
+"""
+LOADED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import sums
+print(sums.add_up(3), "numba.np.arraymath" in sys.modules)
+"""
+
+
+def test_kernels_that_were_kept_are_loaded_without_the_compiler_and_it_is_there_when_it_is_needed(tmp_path):
+    (tmp_path / "sums.py").write_text(SUMS)
+    place = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+
+    def run(more=""):
+        command = [sys.executable, "-c", LOADED + more, str(tmp_path)]
+        return subprocess.run(command, env=place, capture_output=True, text=True, check=True).stdout.split()
+
+    assert run() == ["6.0", "True"]
+    assert run() == ["6.0", "False"]
+    assert run("print(sums.add_up(sums.np.int32(4)))") == ["6.0", "False", "8.0"]
+
+
 def compiled(folder, **environment):
     """Compile and call a kernel of a package in this folder; what came of it."""
     (folder / "kernels.py").write_text(SOURCE)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
 import naive
+from certeq.model import habits
 from certeq.model.habits import APART, LEANS, MANY, OWN, ROWS, differ, shares
 from strategies import SEEDS
 
@@ -86,6 +87,7 @@ def test_many_patterns_are_added_up_in_parts(monkeypatch):
     visits = logged(np.random.default_rng(0), 60, 3, 8, 0.4)
     whole = shares(visits)
     monkeypatch.setattr("certeq.model.habits.AT_ONCE", 200)
+    habits._known.cache_clear()
     np.testing.assert_allclose(shares(visits), whole, rtol=1e-12)
 
 

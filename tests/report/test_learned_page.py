@@ -17,9 +17,26 @@ from certeq.base.display import harmless, number
 from certeq.questions.alerts import alerts
 from certeq.questions.examine import examine
 from certeq.questions.findings import Findings
-from certeq.report import embed
+from certeq.report import checked_page, embed, html
 from certeq.report import listing as tables
 from certeq.report.learned_page import render
+from certeq.worlds.examples import path
+
+
+@pytest.mark.parametrize("damage", [b"", b"nothing that was compiled", None])
+def test_pages_are_the_same_from_templates_that_were_kept_damaged_or_not_kept(tmp_path, monkeypatch, damage):
+    found = certeq.check(path())
+
+    def page(place):
+        monkeypatch.setattr(html, "private", lambda kind: place)
+        return checked_page.render(found)
+
+    assert page(None) == page(tmp_path)
+    files = list(tmp_path.iterdir())
+    assert files
+    for file in files if damage is not None else ():
+        file.write_bytes(damage)
+    assert page(tmp_path) == page(None)
 
 
 class Page(HTMLParser):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import logging
 import os
 import pickle
@@ -34,7 +35,8 @@ if "numba" not in sys.modules and Path(CONFIG).exists():
     )
 
 import numba  # noqa: E402 - not before that is known
-from numba.core import caching, config  # noqa: E402
+from numba.core import caching, config, environment  # noqa: E402
+from numba.core.runtime.nrt import rtsys  # noqa: E402
 
 if getattr(config, "DISABLE_JIT", False):
     raise InputError("NUMBA_DISABLE_JIT is set, and certeq's kernels need their compiler. Unset it.")
@@ -135,7 +137,25 @@ class _KernelFile(caching.IndexDataCacheFile):
         data = path.read_bytes()
         if hashlib.sha256(data[SUM:]).digest() != data[:SUM]:
             raise ValueError("damaged")
-        return pickle.loads(data[SUM:])  # written by this user, where nobody else can write
+        return _Unpickler(io.BytesIO(data[SUM:])).load()  # written by this user, where nobody else can write
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads a kernel without loading those parts of Numba that only its compiler needs."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a pickle names."""
+        return _environment if name == "_rebuild_env" else super().find_class(module, name)
+
+
+def _environment(module: str, constants: list[Any], name: str) -> Any:
+    """What a function within a kernel may look up while it runs: where it holds no Python objects, nothing."""
+    if constants or environment.lookup_environment(name) is not None:
+        return environment._rebuild_env(module, constants, name)
+    made = environment.Environment({"__name__": module})
+    made.env_name = name
+    environment.Environment._memo[name] = made
+    return made
 
 
 class Kept(caching.FunctionCache):
@@ -156,7 +176,8 @@ class Kept(caching.FunctionCache):
             until = time.monotonic() + PATIENCE
             while time.monotonic() < until and ahead.expected(self._py_func) and not self._there(sig, target_context):
                 time.sleep(WAIT)
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)  # what more Numba would load, a third of a second, is for compiling
+            return self._load_overload(sig, target_context)
         except Exception:
             with contextlib.suppress(OSError):
                 Path(self._cache_file._index_path).unlink()

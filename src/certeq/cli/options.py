@@ -162,8 +162,8 @@ def expand(verb: Callable[..., None]) -> Callable[..., None]:
             continue
         left_out = {each for mark in marks if isinstance(mark, Without) for each in mark.names}
         options = [(each, field, about) for each, (field, about) in told(cls).items() if each not in left_out]
-        asked[name] = (cls, [each for each, _, _ in options])
-        shown += [_option(each, field, about, get_type_hints(cls)[each]) for each, field, about in options]
+        asked[name], kinds = (cls, [each for each, _, _ in options]), get_type_hints(cls)
+        shown += [_option(each, field, about, kinds[each]) for each, field, about in options]
 
     def run(**words: Any) -> None:
         for name, (cls, options) in asked.items():

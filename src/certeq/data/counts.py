@@ -72,8 +72,8 @@ class Counts:
         transitions = np.stack([each.transitions for each in several])
         return cls(transitions, np.stack(ended) if ended else None, positions=several[0].positions)
 
-    def __getitem__(self, data_set: int) -> Counts:
-        """One data set of several."""
+    def __getitem__(self, data_set: int | Booleans) -> Counts:
+        """One data set of several, or some of them."""
         ended = None if self.ended is None else self.ended[data_set]
         return replace(self, transitions=self.transitions[data_set], ended=ended)
 

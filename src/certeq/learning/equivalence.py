@@ -44,8 +44,8 @@ class Model:
     stranded: Booleans  # (..., S): states where none may be advised
     held: Booleans  # (..., S, A): pairs whose row is a convention's, whatever the regularizer says
 
-    def __getitem__(self, data_set: int) -> Model:
-        """The model of one data set of several."""
+    def __getitem__(self, data_set: int | Booleans) -> Model:
+        """The model of one data set of several, or of some of them."""
         pull = self.shrinkage
         beliefs = tuple(belief[data_set] for belief in pull.beliefs)
         target = one_of(pull.target, data_set)
@@ -111,7 +111,8 @@ def mixed(shrinkage: Shrinkage, table: Counts, *, unvisited: str, min_visits: in
     settled = unvisited == "target" and min_visits == 1  # the weight of a pair without visits is 1 as it is
     if shrinkage.learned and not settled and filled.thin.any():
         shrinkage = shrinkage.at(filled.thin, 1.0 if unvisited == "target" else 0.0)
-    transition = shrinkage.mix(filled.rows)
+    mix = shrinkage.mix(filled.rows)
+    transition = Rows.trusted(mix.dense()) if table.batch and compiled.once(mix) else mix
     held = filled.thin if unvisited not in ("target", "exclude") else np.zeros_like(filled.thin)
     return Model(table, shrinkage, filled.rows, transition, filled.allowed, filled.stranded, held)
 

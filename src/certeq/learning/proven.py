@@ -27,13 +27,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers
+from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.data.sums import Sums
 from certeq.learning.equivalence import Model, solve_model
 from certeq.model.frequencies import mle
 from certeq.model.habits import differ, shares
 from certeq.model.unvisited import at_least
-from certeq.planners import FinitePlan, Plan
+from certeq.planners import FinitePlan, Plan, compiled
 
 CAREFUL = 0.5  # of the usual action's chance, where habits turned out well; docs/decisions/0015-avoided-actions.md
 TELLING = 1e-9  # standard errors, more than rounding: to be careful in vain costs less than to harm
@@ -50,31 +50,57 @@ def prove(
     discount: float,
     horizon: int | None = None,
     min_visits: int = 1,
+    rounds: int = ROUNDS,
+    engine: str = "auto",
 ) -> Model:
     """The model with more actions allowed: those that were tried, avoided, and are better for sure.
 
     ``paid`` is what going on and what ending pays, ``(..., S, A)`` each; ``scatter`` is how rewards vary, ``(...)``.
     """
-    visits = np.broadcast_to(model.counts.visits, model.allowed.shape)
-    for _ in range(ROUNDS):
-        open_to = (visits >= max(LEAST, min_visits)) & ~model.allowed & ~model.stranded[..., None]
-        if not open_to.any():
-            return model
-        plan = solve_model(model, table, discount, horizon=horizon)
-        here, ahead, policy = plan.values, _ahead(plan), plan.policy
-        if isinstance(plan, FinitePlan):
-            here, policy = plan.values[0], plan.policy[0]
-        expected = discount * model.transition.expect(ahead)
-        spread = _variance(model, paid, ahead, discount) + np.asarray(scatter)[..., None, None]
-        common = (visits * spread).sum(axis=(-2, -1), keepdims=True) / visits.sum(axis=(-2, -1), keepdims=True)
-        error = (visits * spread + LEAST * common) / (visits + LEAST) / np.maximum(visits, 1)
-        own = np.take_along_axis(error, np.maximum(policy, 0)[..., None], axis=-1)
-        low = (visits * (model.reward(table) + expected) + _worst(model, paid, ahead, discount)) / (visits + 1)
-        better = open_to & (low - here[..., None] > SURE * np.sqrt(error + own))
-        if not better.any():
-            return model
-        model = replace(model, allowed=model.allowed | better)
+    if not model.counts.sparse and compiled.worth(model.counts.batch, model.counts.n_states):
+        engine = "numba"  # also for the few data sets that are planned anew
+    better = _better(model, table, paid, np.asarray(scatter), discount, horizon, min_visits, engine)
+    changed = np.asarray(better.any(axis=(-2, -1)))
+    if not changed.any():
+        return model
+    model = replace(model, allowed=model.allowed | better)
+    if rounds == 1:
+        return model
+    if not model.counts.batch or changed.all():
+        return prove(model, table, paid, scatter, discount, horizon, min_visits, rounds - 1, engine)
+    going, ending, own = (one[changed] if one.ndim > 2 else one for one in (*paid, table))
+    noise = np.broadcast_to(scatter, changed.shape)[changed]
+    part = prove(model[changed], own, (going, ending), noise, discount, horizon, min_visits, rounds - 1, engine)
+    model.allowed[changed] = part.allowed
     return model
+
+
+def _better(
+    model: Model,
+    table: Floats,
+    paid: tuple[Floats, Floats],
+    scatter: Floats,
+    discount: float,
+    horizon: int | None,
+    min_visits: int,
+    engine: str,
+) -> Booleans:
+    """Which actions that may not be advised are better than those that may, for sure, ``(..., S, A)``."""
+    visits = np.broadcast_to(model.counts.visits, model.allowed.shape)
+    open_to = (visits >= max(LEAST, min_visits)) & ~model.allowed & ~model.stranded[..., None]
+    if not open_to.any():
+        return open_to
+    plan = solve_model(model, table, discount, horizon=horizon, engine=engine)
+    here, ahead, policy = plan.values, _ahead(plan), plan.policy
+    if isinstance(plan, FinitePlan):
+        here, policy = plan.values[0], plan.policy[0]
+    expected = discount * model.transition.expect(ahead)
+    spread = _variance(model, paid, ahead, discount) + scatter[..., None, None]
+    common = (visits * spread).sum(axis=(-2, -1), keepdims=True) / visits.sum(axis=(-2, -1), keepdims=True)
+    error = (visits * spread + LEAST * common) / (visits + LEAST) / np.maximum(visits, 1)
+    own = np.take_along_axis(error, np.maximum(policy, 0)[..., None], axis=-1)
+    low = (visits * (model.reward(table) + expected) + _worst(model, paid, ahead, discount)) / (visits + 1)
+    return np.asarray(open_to & (low - here[..., None] > SURE * np.sqrt(error + own)))
 
 
 def careful(

@@ -109,7 +109,8 @@ def _moves(positions: Positions | None, table: NonZeros, grid: Lattice) -> Moves
     if positions is None:
         nobody = np.zeros(1, dtype=np.int64)
         nowhere = np.zeros((S, 1), dtype=np.int32)
-        return Moves(np.zeros(len(table.count), dtype=np.int32), nobody, nobody, nowhere, nowhere[:1])
+        number = np.zeros(len(table.count), dtype=np.int32)
+        return Moves(number, nobody, nobody, nowhere, nowhere[:1], np.zeros(2, dtype=np.int64))
     if max(CHUNK, len(table.count)) >= S * N:
         index, *rest = _every_move(positions, N)
         return Moves(index[places(table)[1], table.outcome], *rest)
@@ -127,14 +128,16 @@ def _every_move(positions: Positions, N: int) -> tuple[Any, ...]:
     return index.reshape(positions.n_states, N).astype(np.int32), *example, *followed
 
 
-def _followed(positions: Positions, grid: Lattice, source: Integers, outcome: Integers) -> tuple[Any, Any]:
+def _followed(positions: Positions, grid: Lattice, source: Integers, outcome: Integers) -> tuple[Any, Any, Any]:
     """Where each move leads from each state, unless that is too large a table, and by how much it shifts."""
     S = positions.n_states
     lands = np.empty((S, len(source) if S * len(source) <= MOST_LANDINGS else 0), dtype=np.int32)
     if lands.shape[1]:
         for s in range(S):
             look_ahead(grid, s, source, outcome, lands[s])
-    return lands, walls.shifts(positions, source, outcome)
+    shift = walls.shifts(positions, source, outcome)
+    far = np.stack([-shift.min(axis=0, initial=0), shift.max(axis=0, initial=0)], axis=1).ravel().astype(np.int64)
+    return lands, shift, far
 
 
 def _moves_seen(positions: Positions, table: NonZeros) -> tuple[Any, Integers, Integers]:

@@ -62,6 +62,7 @@ class Moves(NamedTuple):
     outcome: Any  # (moves,) int64: to there
     lands: Any  # (S, moves) int32: where each leads from each state; (S, 0) where that would be too large
     shift: Any  # (moves, d) int32: how far each leads along each axis
+    far: Any  # (2d,) int64: how far any of them leads to each side
 
 
 @_compile

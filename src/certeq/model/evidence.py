@@ -158,9 +158,9 @@ def draw_magnitudes(
     chosen = _groups(structures, groups or {}, S, A)
     posteriors, evidence = [], np.zeros((1, len(chosen)))
     for k, group in enumerate(chosen.values()):
-        posterior = np.zeros((int(group.max()) + 1, len(grid)))
-        np.add.at(posterior, group.ravel(), rows)
-        posterior += prior
+        order = np.argsort(group, axis=None, kind="stable")
+        begin = np.searchsorted(group.ravel()[order], np.arange(int(group.max()) + 1))
+        posterior = np.add.reduceat(rows[order], begin, axis=0) + prior
         evidence[0, k] = _normalize(posterior).sum()
         posteriors.append(posterior)
     evidence[0, 0] += np.log(odds)

@@ -13,6 +13,9 @@ habits of its own, both are small. In the end the rows of the state itself have 
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers
@@ -28,9 +31,18 @@ BEYOND = 2.0  # standard deviations beyond chance
 
 def shares(visits: Integers) -> Floats:
     """Expected chance of each action in each state, ``(..., S, A)``, from how often each was taken."""
-    S, A = visits.shape[-2:]
-    found = [_shares(each) for each in visits.reshape(-1, S, A)]
-    return np.array(found, dtype=np.float64).reshape(visits.shape)
+    return _known(visits.astype(np.int64, copy=False).tobytes(), visits.shape)
+
+
+@lru_cache(maxsize=1)  # which actions are usual is asked first, and then how careful people were
+def _known(held: bytes, shape: tuple[int, ...]) -> Floats:
+    S, A = shape[-2:]
+    several = np.frombuffer(held, dtype=np.int64).reshape(-1, S, A)
+    step = max(int((AT_ONCE / max(S, 1)) ** 0.5), 1)  # data sets, each with up to S patterns of its own
+    found = [_shares(several[i : i + step]) for i in range(0, len(several), step)]
+    whole = np.concatenate([np.empty((0, S, A)), *found]).reshape(shape)
+    whole.flags.writeable = False
+    return whole
 
 
 def differ(visits: Integers) -> Booleans:
@@ -45,24 +57,31 @@ def differ(visits: Integers) -> Booleans:
 
 
 def _shares(visits: Integers) -> Floats:
-    A, total = visits.shape[1], visits.sum(axis=1, keepdims=True)
-    if A == 1 or total.max() < 2:  # one row alone tells nothing of habits
+    """The same of some data sets, ``(D, S, A)``; whatever several states have in common is worked out once."""
+    (D, S, A), total = visits.shape, visits.sum(axis=2, keepdims=True)
+    if A == 1 or total.max(initial=0) < 2:  # one row alone tells nothing of habits
         return np.full(visits.shape, 1 / A)
-    told = visits if total.max() <= MANY else np.where(total > MANY, visits * MANY // np.maximum(total, 1), visits)
-    patterns, which, times = _patterns(told)
+    told = np.where(total > MANY, visits * MANY // np.maximum(total, 1), visits)
+    patterns, which = _patterns(told.reshape(-1, A))
+    which = which.reshape(D, S)
+    times = np.bincount((which + len(patterns) * np.arange(D)[:, None]).ravel(), minlength=D * len(patterns))
+    times = times.reshape(D, -1).T.astype(np.float64)  # how often each pattern is in each data set
     own = _likelihood(patterns, A, np.array([OWN]), np.array([OWN]))[0]
     fits = np.array([_mixed(_likelihood(patterns, A, *_parameters(rows, A)), own) @ times for rows in ROWS])
-    row, lean = np.unravel_index(np.argmax(fits), fits.shape)
-    a, b = (each[lean : lean + 1] for each in _parameters(ROWS[row], A))
-    gain = _gain(a, b, told)[0]
-    usual = np.exp(gain - gain.max(axis=1, keepdims=True))  # how likely each action is the usual one
-    common = (visits + b + (a - b) * usual / usual.sum(axis=1, keepdims=True)) / (total + ROWS[row])
-    apart = APART * np.exp(own - _mixed(_likelihood(patterns, A, a, b)[0], own))[which][:, None]
-    return np.asarray(common + apart * ((visits + OWN) / (total + OWN * A) - common))
+    row, lean = np.divmod(fits.reshape(-1, D).argmax(axis=0), len(LEANS))
+    a, b = (each[row, lean] for each in _parameters(ROWS[:, None], A))
+    gain = _gain(a, b, told.reshape(D, -1), by_line=True).reshape(told.shape)
+    usual = np.exp(gain - gain.max(axis=2, keepdims=True))  # how likely each action is the usual one
+    more = (a - b)[:, None, None] * usual / usual.sum(axis=2, keepdims=True)
+    common = (visits + b[:, None, None] + more) / (total + ROWS[row][:, None, None])
+    apart = APART * np.exp(own - _mixed(_likelihood(patterns, A, a, b), own))
+    apart = np.take_along_axis(apart, which, axis=1)[..., None]
+    found = common + apart * ((visits + OWN) / (total + OWN * A) - common)
+    return np.asarray(np.where(total.max(axis=1, keepdims=True) < 2, 1 / A, found))
 
 
-def _patterns(tries: Integers) -> tuple[Integers, Integers, Integers]:
-    """How often the most tried action of a state was taken, the second, ...: each way once, whose it is, how often."""
+def _patterns(tries: Integers) -> tuple[Integers, Integers]:
+    """How often the most tried action of a state was taken, the second, ...: each way once, and whose it is."""
     falling = -np.sort(-tries, axis=1)
     falling = falling[:, falling.any(axis=0)]
     order = np.lexsort(falling.T)
@@ -70,11 +89,11 @@ def _patterns(tries: Integers) -> tuple[Integers, Integers, Integers]:
     new[1:] = (falling[order[1:]] != falling[order[:-1]]).any(axis=1)
     which = np.empty_like(order)
     which[order] = np.cumsum(new) - 1
-    return falling[order[new]], which, np.bincount(which)
+    return falling[order[new]], which
 
 
-def _parameters(rows: float, A: int) -> tuple[Floats, Floats]:
-    """The a and b of each lean, ``(L,)``."""
+def _parameters(rows: Any, A: int) -> tuple[Floats, Floats]:
+    """The a and b of each lean, ``(..., L)``."""
     top = 1 / A + LEANS * (1 - 1 / A)
     return rows * top, rows * (1 - top) / (A - 1)
 
@@ -83,15 +102,16 @@ def _mixed(alike: Floats, own: Floats) -> Floats:
     return np.asarray(np.logaddexp(np.log1p(-APART) + alike, np.log(APART) + own))
 
 
-def _rising(start: Floats, tries: Integers) -> Floats:
-    """Logarithms of x(x + 1)...(x + n - 1) for each x and each n that are given, ``(L, ...)``."""
+def _rising(start: Floats, tries: Integers, by_line: bool = False) -> Floats:
+    """Logarithms of x(x + 1)...(x + n - 1) for each x and each n that are given, or for those in its own line of n."""
     steps = np.log(start[:, None] + np.arange(tries.max(initial=0)))
-    return np.concatenate([np.zeros((len(start), 1)), np.cumsum(steps, axis=1)], axis=1)[:, tries]
+    table = np.concatenate([np.zeros((len(start), 1)), np.cumsum(steps, axis=1)], axis=1)
+    return np.take_along_axis(table, tries, axis=1) if by_line else table[:, tries]
 
 
-def _gain(a: Floats, b: Floats, tries: Integers) -> Floats:
+def _gain(a: Floats, b: Floats, tries: Integers, by_line: bool = False) -> Floats:
     """How much likelier rows become if the action is the usual one, as a logarithm; it rises with the tries."""
-    return _rising(a, tries) - _rising(b, tries)
+    return _rising(a, tries, by_line) - _rising(b, tries, by_line)
 
 
 def _likelihood(patterns: Integers, A: int, a: Floats, b: Floats) -> Floats:

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from certeq.base.arrays import Floats, Integers, first, floats, together, unmasked
+from certeq.base.arrays import Booleans, Floats, Integers, first, floats, together, unmasked
 from certeq.base.errors import InputError
 
 MASS_TOLERANCE = 1e-9  # rounding allowed in "a row sums to at most one"
@@ -243,8 +243,8 @@ class Mixture:
 Kernel: TypeAlias = Rows | SparseRows | Operator | Mixture
 
 
-def one_of(kernel: Kernel, data_set: int) -> Kernel:
-    """The rows of one data set of several; rows that are the same for all of them are its own as well."""
+def one_of(kernel: Kernel, data_set: int | Booleans) -> Kernel:
+    """The rows of one data set of several, or of some; rows that are the same for all of them are its own as well."""
     if not kernel.batch:
         return kernel
     if isinstance(kernel, Mixture):

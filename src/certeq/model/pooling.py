@@ -146,6 +146,8 @@ def _errors(chain: Sequence[Group], noise: Floats) -> Floats:
     wide = np.array(STRENGTHS).reshape(-1, *[1] * (noise.ndim + 2))
     u, v = _without_one(chain[1:], [wide] * (len(chain) - 2))  # the same for every strength of the pair
     rows, total = chain[0]
+    full = np.broadcast_shapes(u.shape, rows.shape)
+    u, v = (np.ascontiguousarray(np.broadcast_to(each, full)) for each in (u, v))  # or all loops are over actions
     mean, spare = total / np.maximum(rows, 1), np.maximum(rows - 1, 0) * noise[..., None, None]
     for i, strength in enumerate(tried):  # as `_toward` and `_error` have it, with what is divided by divided once
         alone = rows <= 1

@@ -121,9 +121,8 @@ def close(start: int, stop: int, table: Any, grid: Any, moves: Any, totals: Any,
     S, A, sides = table.states, table.actions, out.shape[2]
     beyond, own = np.empty((S, sides), dtype=np.int32), np.empty((S, sides), dtype=np.float32)
     longest = 0
-    for m in range(moves.shift.shape[0]):
-        for k in range(moves.shift.shape[1]):
-            longest = max(longest, abs(moves.shift[m, k]))
+    for side in range(len(moves.far)):
+        longest = max(longest, moves.far[side])
     would = np.empty((A, sides, longest))
     for s in range(S):
         for side in range(sides):
@@ -181,27 +180,26 @@ def landings(grid: Any, moves: Any, d: int, s: int, room: Any) -> Any:
     else:
         look_ahead(grid, s, moves.source, moves.outcome, room)
     if walled and grid.placed[s]:
-        _hold_back(grid, grid.closed[d], moves.shift, s, room)
+        _hold_back(grid, grid.closed[d], moves, s, room)
     return room
 
 
 @_inner
-def _hold_back(grid: Any, closed: Any, shift: Any, s: int, out: Any) -> None:
+def _hold_back(grid: Any, closed: Any, moves: Any, s: int, out: Any) -> None:
     """Let moves that would cross a wall stay at s."""
+    shift, held = moves.shift, False
     free = np.empty(closed.shape[1], dtype=np.int64)  # steps to the next wall, if a move could lead so far
     for side in range(len(free)):
-        at, far = s, 0
-        for m in range(len(shift)):
-            far = max(far, shift[m, side // 2] if side % 2 else -shift[m, side // 2])
-        free[side] = far
-        for steps in range(far):
+        at, free[side] = s, moves.far[side]
+        for steps in range(moves.far[side]):
             if closed[at, side]:
-                free[side] = steps
+                free[side], held = steps, True
                 break
             at = _next(grid, at, side)
             if at < 0:
                 break
-    for m in range(len(shift)):
-        for k in range(shift.shape[1]):
-            if shift[m, k] > free[2 * k + 1] or -shift[m, k] > free[2 * k]:
-                out[m] = s
+    if held:
+        for m in range(len(shift)):
+            for k in range(shift.shape[1]):
+                if shift[m, k] > free[2 * k + 1] or -shift[m, k] > free[2 * k]:
+                    out[m] = s

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -266,11 +267,13 @@ def _tabulate(models: _Models, policies: Integers, discount: float, start: Float
     lead = (len(policies), groups)
     sums = _Tables(np.zeros((*lead, *shape[:2])), np.zeros((*lead, *shape)), np.zeros((*lead, *shape)))
     for block, rows, reward, paid in models:
-        for k, policy in enumerate(policies):
-            found = _look((rows, reward, paid), policy, discount, start, models.move[block], shape[-1])
-            own, begin = np.unique(member[block], return_index=True)  # in order
-            for table, part in zip(sums, found, strict=True):
-                table[k, own] += np.add.reduceat(part, begin, axis=0)
+        own, begin = np.unique(member[block], return_index=True)  # in order
+        for group, (first, end) in zip(own, pairwise([*begin.tolist(), len(rows)]), strict=True):
+            some, move = slice(first, end), models.move[block][first:end]  # few draws at a time stay in the cache
+            drawn = rows[some], reward[some], None if paid is None else paid[some]
+            for k, policy in enumerate(policies):
+                for table, part in zip(sums, _look(drawn, policy, discount, start, move, shape[-1]), strict=True):
+                    table[k, group] += part.sum(axis=0)
     return sums, np.bincount(member)
 
 

@@ -30,6 +30,7 @@ from certeq.base.errors import InputError, unknown
 from certeq.base.texts import finite
 from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
+from certeq.planners import compiled
 from certeq.questions.asking import Question
 from certeq.questions.words import advised, listed
 from certeq.regularizers import settings_of
@@ -191,8 +192,10 @@ def follow(
     if not tolerance > 0:
         raise InputError(f"tolerance must be a positive number; got {tolerance}.")
     low, high = 0.0, 1.0 if along == "strength" else case.rules.discount
-    search = _Search(case, along, chosen, {})
-    search.visit(np.linspace(low, high, whole("points", points, 2)))
+    first = np.linspace(low, high, whole("points", points, 2))
+    many = not case.data.counts.sparse and compiled.worth(first.shape, case.data.counts.n_states)
+    search = _Search(case, along, chosen, {}, {"engine": "numba"} if many else {})
+    search.visit(first)
     search.look_between(FINEST * (high - low))
     search.close_in(tolerance)
     knots, policies = search.read()
@@ -220,6 +223,7 @@ class _Search(NamedTuple):
     along: str
     regularizer: str
     found: dict[float, tuple[Integers, Floats]]  # value -> advice (S,) and its lead over each action (S, A)
+    how: dict[str, Any]  # all are planned alike
 
     def visit(self, values: Floats) -> None:
         """Plan at some values, in order, so that each plan starts from the one before."""
@@ -229,7 +233,7 @@ class _Search(NamedTuple):
         for start in range(0, len(values), size):
             part = values[start : start + size]
             settings = {**self._kept(), self.along: part[0] if sparse else part}
-            advice = self.case.under(self.regularizer, **settings).advise()
+            advice = self.case.under(self.regularizer, **settings).advise(**self.how)
             q = np.where(np.isneginf(advice.action_values), np.nan, advice.action_values)
             own = np.take_along_axis(q, np.maximum(advice.policy, 0)[..., None], axis=-1)
             leads = (own - q).reshape(len(part), *q.shape[-2:])

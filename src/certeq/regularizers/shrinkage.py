@@ -27,7 +27,7 @@ class Belief:
     magnitudes: Callable[..., Floats]  # (draws, rng=) -> (draws, S, A), given the data; data_set= of several
     chance: Floats  # (...): how much it is believed, given the data
 
-    def __getitem__(self, data_set: int) -> Belief:
+    def __getitem__(self, data_set: int | Booleans) -> Belief:
         """The same of one data set of several."""
         chance = self.chance[data_set] if self.chance.ndim else self.chance
         return Belief(one_of(self.target, data_set), partial(self.magnitudes, data_set=data_set), chance)

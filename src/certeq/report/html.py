@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
+import certeq
 from certeq.base.errors import no_number
+from certeq.base.private import private
 
 Filters = Mapping[str, Callable[..., Any]]
 
@@ -18,8 +20,10 @@ def write(template: str, *, style: str, script: str | None = None, filters: Filt
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    loader = PackageLoader("certeq.report")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=sound)
+    loader, kept = PackageLoader("certeq.report"), _kept()
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, finalize=sound, bytecode_cache=kept
+    )
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters |= filters or {}
     ours = {
@@ -29,6 +33,14 @@ def write(template: str, *, style: str, script: str | None = None, filters: Filt
     }
     trusted = {kind: Markup(text) for kind, text in ours.items()}  # what is not ours stays escaped
     return environment.get_template(template).render(**told, **trusted, policy=content_policy(**ours))
+
+
+def _kept() -> Any:
+    """Templates as they were compiled before, which takes as long as filling them in; None where there is no place."""
+    from jinja2 import FileSystemBytecodeCache
+
+    folder = private("templates")
+    return None if folder is None else FileSystemBytecodeCache(str(folder), f"{certeq.__version__}-%s")
 
 
 def sound(value: Any) -> Any:

@@ -165,7 +165,7 @@ def value_policies(
     return ~done.reshape(n, E)
 
 
-def _once(model: Mixture) -> bool:
+def once(model: Mixture) -> bool:
     """Whether every data row is mixed with a target row of its own, once: then it pays to write the mixture out."""
     data, target = model.data.shape, model.target.shape
     return data == target and data[:-3] == model.weight.shape[:-2] and model.shape[-3] > SMALL
@@ -175,7 +175,7 @@ def mixture(problem: Problem) -> tuple[Floats, Floats, Floats]:
     """Data rows, weights and target rows of the model, in the shapes that the kernels take."""
     S, A = problem.n_states, problem.n_actions
     model = problem.model
-    if isinstance(model, Mixture) and not _once(model):
+    if isinstance(model, Mixture) and not once(model):
         weight = np.broadcast_to(model.weight, (*model.weight.shape[:-2], S, A))
         return _full(model.data.dense(), S, A), weight, model.target.dense()
     return _full(model.dense(), S, A), np.zeros((S, A)), np.zeros((1, 1, S))

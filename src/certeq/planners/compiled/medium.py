@@ -28,6 +28,7 @@ SLACK = 32  # so many rows are packed before it is judged whether packing is wor
 SWEEPS = 16  # keep sweeping if at most this many more sweeps are expected
 WARMUP = 3  # backups before GMRES may start
 FORCING = 0.1  # GMRES reduces the residual by this factor while the policy still moves
+DIRECT = 128  # up to so many states elimination takes no longer than GMRES
 RESTART = 32  # Krylov vectors kept by GMRES
 CYCLES = 4  # GMRES gives way to elimination when it expects more restarts than this
 ROUNDS = 5  # an evaluation is refined at most this often
@@ -238,25 +239,57 @@ def _cycle(model: MediumModel, room: Room, policy: Any, v: Floats, size: float, 
 
 
 @_plain
+def _subtract(matrix: Floats, s: int, k: int) -> None:
+    """Clear entry (s, k) of a matrix by a multiple of row k, whose entries before k are zero."""
+    if matrix[s, k] != 0.0:
+        width = matrix.shape[1] // WIDTH
+        factor = fill(-matrix[s, k] / matrix[k, k])
+        for i in range(k // WIDTH, width):
+            store(matrix, s * width + i, plus(load(matrix, s * width + i), factor, load(matrix, k * width + i)))
+        matrix[s, k] = 0.0
+
+
+@_plain
+def _subtract_four(matrix: Floats, s: int, k: int) -> None:
+    """The same for the four rows from s on, which row k is read once for."""
+    one, two, three, four = matrix[s, k], matrix[s + 1, k], matrix[s + 2, k], matrix[s + 3, k]
+    if one != 0.0 or two != 0.0 or three != 0.0 or four != 0.0:
+        width, scale = matrix.shape[1] // WIDTH, -1.0 / matrix[k, k]
+        a, b, c, d = fill(one * scale), fill(two * scale), fill(three * scale), fill(four * scale)
+        at = s * width
+        for i in range(k // WIDTH, width):
+            row = load(matrix, k * width + i)
+            store(matrix, at + i, plus(load(matrix, at + i), a, row))
+            store(matrix, at + width + i, plus(load(matrix, at + width + i), b, row))
+            store(matrix, at + 2 * width + i, plus(load(matrix, at + 2 * width + i), c, row))
+            store(matrix, at + 3 * width + i, plus(load(matrix, at + 3 * width + i), d, row))
+        for i in range(4):
+            matrix[s + i, k] = 0.0
+
+
+@_plain
 def _eliminate(model: MediumModel, room: Room, policy: Any, v: Floats) -> None:
     """Move v, where the policy's residual is r, to its values by elimination, in which I - g P needs no pivots."""
     S, r = v.size, room.r
-    matrix = np.empty((S, S))
+    matrix = np.zeros((S + 3, (S // WIDTH + 1) * WIDTH))  # r is its last column; rows beyond S stay empty
     g = min(model.discount, 1.0 - ENDLESS)  # never singular; if the policy ends, further rounds mend the difference
-    for s in range(S):
-        a = policy[s]
-        b, c = min(s, model.target.shape[0] - 1), min(a, model.target.shape[1] - 1)
-        w = model.weight[s, a]
-        for i in range(S):
-            matrix[s, i] = -g * ((1.0 - w) * model.rows[s, a, i] + w * model.target[b, c, i])
-        matrix[s, s] += 1.0
-        for k in range(s):
-            if matrix[s, k] != 0.0:
-                factor = -matrix[s, k] / matrix[k, k]
-                _add(matrix[s, k + 1 :], factor, matrix[k, k + 1 :])
-                r[s] += factor * r[k]
+    last = matrix.shape[1] - 1
+    for first in range(0, S, 4):
+        for s in range(first, min(first + 4, S)):
+            a = policy[s]
+            b, c = min(s, model.target.shape[0] - 1), min(a, model.target.shape[1] - 1)
+            w = model.weight[s, a]
+            for i in range(S):
+                matrix[s, i] = -g * ((1.0 - w) * model.rows[s, a, i] + w * model.target[b, c, i])
+            matrix[s, s] += 1.0
+            matrix[s, last] = r[s]
+        for k in range(first):
+            _subtract_four(matrix, first, k)
+        for s in range(first, min(first + 4, S)):
+            for k in range(first, s):
+                _subtract(matrix, s, k)
     for s in range(S - 1, -1, -1):
-        r[s] = (r[s] - dot(matrix[s, s + 1 :], r[s + 1 :])) / matrix[s, s]
+        r[s] = (matrix[s, last] - dot(matrix[s, s + 1 : S], r[s + 1 :])) / matrix[s, s]
         v[s] += r[s]
 
 
@@ -264,6 +297,9 @@ def _eliminate(model: MediumModel, room: Room, policy: Any, v: Floats) -> None:
 def _evaluate(model: MediumModel, room: Room, policy: Any, v: Floats, goal: float) -> None:
     """Move v until the policy's residual, which is r at the start, is at most ``goal`` in the 2-norm."""
     size = np.sqrt(dot(room.r, room.r))
+    if size > goal and v.size <= DIRECT:
+        _eliminate(model, room, policy, v)
+        return
     while size > goal:
         before = size
         size = _cycle(model, room, policy, v, before, goal)
