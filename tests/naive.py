@@ -1329,11 +1329,18 @@ def shortfall(rows: Any, advised: Any, values: Any, discount: float) -> float:
     for episode, s, a, r, after in rows:
         if advised[s][a]:
             off = r + discount * (values[after] if after >= 0 else 0.0) - values[s]
-            every.append(off)
+            every.append((episode, off))
             if before.get(episode) == s:
-                later.append(off)
+                later.append((episode, off))
         before[episode] = after if advised[s][a] else None
-    return sum(every) / len(every) - sum(later) / len(later) if len(later) >= 10 else 0.0
+    if len(later) < 10:
+        return 0.0
+    mean, late = (statistics.fmean(off for _, off in part) for part in (every, later))
+    error = 0.0
+    for one in {episode for episode, _ in every}:
+        mine = sum(off - mean for episode, off in every if episode == one) / len(every)
+        error += (sum(off - late for episode, off in later if episode == one) / len(later) - mine) ** 2
+    return max(0.0, (mean - late) * (1 - error / (mean - late) ** 2)) if late < mean else 0.0
 
 
 def leads(q: Any, near: float) -> list[float]:

@@ -29,7 +29,7 @@ def test_it_is_what_following_every_episode_by_hand_finds(seed):
     found = shortfall(batch, batch.reward, advised, values, GAMMA)
     rows = list(zip(batch.episode, batch.state, batch.action, batch.reward, batch.next_state, strict=True))
     wanted = naive.shortfall(rows, advised.tolist(), values.tolist(), GAMMA)
-    assert found == pytest.approx(max(0.0, wanted))
+    assert found == pytest.approx(wanted)
 
 
 @given(SEEDS)
@@ -88,4 +88,4 @@ def test_where_states_hold_what_matters_little_is_taken_off():
         what = {"batch": batch, "case": learned.case, "draws": 8, "watched": 15, "start": starts(batch)}
         found = posterior(learned.model, truth.reward, GAMMA, {"advice": learned.policy.actions}, **what)
         off.append(found.history / found.mean("advice"))
-    assert np.median(off) < 0.02
+    assert np.mean(off) < 0.01

@@ -11,7 +11,8 @@ and, if states hold what matters, by no more on average where the decision befor
     d = mean(x | the decision before as well) - mean(x)
 
 Below 0, d says how much less each further decision pays than the model believes. What luck chose, and what was
-borrowed, is in both means.
+borrowed, is in both means. What chance alone may do is left out, as James and Stein do: with the standard error e of d,
+over episodes, the shortfall is -d·(1 - e²/d²), and 0 where that is negative.
 """
 
 from __future__ import annotations
@@ -41,4 +42,9 @@ def shortfall(batch: Batch, paid: Floats, advised: Booleans, values: Floats, dis
     if after.sum() < FEWEST:
         return 0.0
     off = paid[at] + discount * np.where(then >= 0, values[np.maximum(then, 0)], 0.0) - values[state]
-    return max(0.0, float(off[took].mean() - off[after].mean()))
+    every, later = off[took].mean(), off[after].mean()
+    if later >= every:
+        return 0.0
+    own = after * (off - later) / after.sum() - took * (off - every) / took.sum()  # what each row has to do with it
+    square = (np.bincount(order.number, own) ** 2).sum()
+    return max(0.0, float((every - later) - square / (every - later)))
