@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from certeq import Batch, Counts, InputError, plan, tally
@@ -72,10 +72,11 @@ def test_sparse_counts_are_advised_on_as_dense_ones():
 
 
 @given(SEEDS, st.sampled_from(["none", "discount", "uniform_prior", "evidence"]))
+@example(232, "none")  # with a share, a case asks for more where habits turned out well
 def test_the_batched_face_plans_what_a_case_plans(seed, regularizer):
     reward, settings = np.arange(6.0).reshape(3, 2), {} if regularizer in ("none", "evidence") else {"strength": 0.3}
-    learned = learn(logged(seed), reward=reward, regularizer=regularizer, discount=0.9, **settings)
-    found = plan(learned.counts, reward, 0.9, regularizer=regularizer, unvisited="exclude", min_share=0.2, **settings)
+    learned = learn(logged(seed), reward=reward, regularizer=regularizer, discount=0.9, min_share=0.0, **settings)
+    found = plan(learned.counts, reward, 0.9, regularizer=regularizer, unvisited="exclude", **settings)
     np.testing.assert_array_equal(found.policy, learned.policy.actions)
     np.testing.assert_array_equal(found.values, learned.plan.values)
 

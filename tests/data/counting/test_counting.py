@@ -126,6 +126,32 @@ def test_columns_of_every_kind_are_read_as_the_reader_reads_them(tmp_path, monke
     assert {True, False} == set(refused)
 
 
+def test_rewards_that_stand_in_rows_that_do_not_count_are_not_lost_without_a_word(tmp_path):
+    """Deaths stand on a row without an action: a reader refuses, and so does whoever counts, whatever the pieces."""
+    n = 40
+    frame = pl.DataFrame(
+        {
+            "s": [i % 3 for i in range(n)],
+            "a": [None if i % 5 == 4 else "x" for i in range(n)],
+            "r": [1.0 if i % 10 == 4 else 0.01 * (i % 2) for i in range(n)],
+            "t": [(i + 1) % 3 for i in range(n)],
+        }
+    )
+    path = tmp_path / "rows.parquet"
+    frame.write_parquet(path)
+    told = {"state": ["s"], "next_state": ["t"], "action": ["a"], "reward": "r"}
+    share = complaint(path, told).split(",")[0]
+    for piece_rows in (1, 7, n):
+        with pytest.raises(InputError, match=r"--done outcome=death,discharge") as mine:
+            count(path, **told, piece_rows=piece_rows)
+        assert str(mine.value).startswith(share)
+        assert "row without an action: 8" in str(mine.value)
+    assert count(path, **told | {"reward": False}, piece_rows=7).dropped == {"row without an action": 8}
+    harmless = frame.with_columns(r=pl.when(pl.col("a").is_null()).then(0.0).otherwise(pl.col("r")))
+    harmless.write_parquet(path)
+    assert count(path, **told, piece_rows=7).dropped == {"row without an action": 8}
+
+
 def read_alike(frame, piece_rows, path):
     """See that counting says what reading says, and tell whether that was a refusal."""
     frame.write_parquet(path)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from certeq.base.keeping import keep, recall
 from certeq.data.counting.coding import LabelSeries
 from certeq.data.counting.parquet import File, Piece, opened
-from certeq.data.counting.parts import Part
+from certeq.data.counting.parts import Left, Part
 from certeq.data.counting.pieces import Layout
 from certeq.data.counting.spaces import Space
 from certeq.data.counting.tallying import Cells
@@ -45,7 +45,7 @@ def identity(share: Sequence[Piece], layout: Layout) -> dict[str, Any]:
     """What a share's counts depend on: the rows, by file (its path, size and time of change), and how they are read."""
     files = {piece.file.path: [piece.file.size, _changed(piece.file)] for piece in share}
     pieces = [[piece.file.path, piece.start, piece.rows] for piece in share]
-    return {"task": "count by kind", "files": files, "pieces": pieces, "layout": repr(layout)}
+    return {"task": "count by kind, and what is left", "files": files, "pieces": pieces, "layout": repr(layout)}
 
 
 def _changed(file: File) -> int:
@@ -55,7 +55,7 @@ def _changed(file: File) -> int:
 
 def to_arrays(part: Part) -> dict[str, NDArray[Any]]:
     """A part as arrays of numbers; whatever is text is in one of them, as JSON."""
-    text: dict[str, Any] = {"rows": part.rows, "dropped": dict(part.dropped)}
+    text: dict[str, Any] = {"rows": part.rows, "dropped": dict(part.dropped), "left": part.left}
     arrays: dict[str, NDArray[Any]] = {f"cells_{name}": array for name, array in part.cells._asdict().items()}
     arrays["ended"] = part.ended
     for name, space in (("state", part.states), ("action", part.actions)):
@@ -89,7 +89,7 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Part:
     if "reward_size" in arrays:
         rewards = Sums(float(arrays["reward_size"]), *(arrays[f"reward_{name}"] for name in SUMS))
     cells = Cells(*(arrays[f"cells_{name}"] for name in Cells._fields))
-    return Part(states, actions, cells, arrays["ended"], rewards, text["rows"], text["dropped"])
+    return Part(states, actions, cells, arrays["ended"], rewards, text["rows"], text["dropped"], Left(*text["left"]))
 
 
 def _axis(told: Mapping[str, Any], array: NDArray[Any] | None) -> LabelSeries | Bins:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,33 @@ from certeq.base.arrays import Floats, Integers
 from certeq.base.limits import check_pairs
 from certeq.data.counting.spaces import Space, union
 from certeq.data.counting.tallying import Cells
-from certeq.data.sums import Sums
+from certeq.data.sums import LARGEST, Sums
+
+
+class Left(NamedTuple):
+    """Rewards of rows that do not count: how many, their mean, and their squared distances from it, added up."""
+
+    number: int = 0
+    mean: float = 0.0
+    spread: float = 0.0
+
+    @classmethod
+    def of(cls, rewards: Floats) -> Left:
+        """Of those that are numbers; the largest are taken for less, since their squares are no numbers."""
+        there = np.clip(rewards[np.isfinite(rewards)], -LARGEST, LARGEST)
+        return cls(len(there), float(there.mean()), float(there.var() * len(there))) if len(there) else cls()
+
+    def __or__(self, other: Left) -> Left:
+        """Both together."""
+        number = self.number + other.number
+        if not number:
+            return self
+        share, apart = other.number / number, other.mean - self.mean
+        spread = self.spread + other.spread + self.number * share * apart**2
+        return Left(number, self.mean + share * apart, spread)
+
+
+NOTHING = Left()
 
 
 @dataclass(frozen=True)
@@ -27,13 +53,15 @@ class Part:
     rewards: Sums | None
     rows: int  # that were read
     dropped: Mapping[str, int]
+    left: Left = NOTHING
 
 
 def merge(one: Part, other: Part) -> Part:
     """Put two parts together: the labels of both, sorted, and the sums of what was counted."""
     rows, dropped = one.rows + other.rows, dict(Counter(one.dropped) + Counter(other.dropped))
+    left = one.left | other.left
     if not (len(one.states) and len(other.states)):  # one of them had no rows that count
-        return replace(one if len(one.states) else other, rows=rows, dropped=dropped)
+        return replace(one if len(one.states) else other, rows=rows, dropped=dropped, left=left)
     states, *moved_states = union(one.states, other.states)
     actions, *moved_actions = union(one.actions, other.actions)
     check_pairs(len(states), len(actions))
@@ -50,6 +78,7 @@ def merge(one: Part, other: Part) -> Part:
         rewards,
         rows,
         dropped,
+        left,
     )
 
 

@@ -14,6 +14,7 @@ from certeq.base.errors import InputError
 from certeq.base.limits import check_pairs
 from certeq.data.counting import parquet as files
 from certeq.data.counting.coding import LABELS, Coded, LabelSeries, Source, encode
+from certeq.data.counting.parts import NOTHING, Left
 from certeq.data.counting.spaces import Grid, Space, combine, same_axis, used
 from certeq.data.counting.tallying import Codes
 from certeq.data.reading.batches import BLANK, finite_amounts
@@ -79,6 +80,7 @@ class CodedRows(NamedTuple):
     coding: PieceCodes
     rows: int  # that were read
     dropped: dict[str, int]
+    left: Left
 
 
 def code_piece(piece: files.Piece, layout: Layout) -> list[CodedRows]:
@@ -120,6 +122,9 @@ def code_rows(frame: Any, layout: Layout, rows: range) -> CodedRows:
     kept, ended, dropped = _link(frame, roles, states, actions, rows)
     reward = None if roles.reward is None else _rewards(frame[roles.reward], roles.reward, kept, rows)
     reward = 0.0 - reward if reward is not None and roles.minimize else reward
+    left = NOTHING
+    if roles.reward is not None and kept is not None and not kept.all():
+        left = Left.of(column(frame[roles.reward][:], roles.reward).numbers()[~kept] * (-1 if roles.minimize else 1))
     _check_states(frame, layout, states, kept, rows)
     everything = np.ones(len(rows), dtype=bool)
     for one in (*actions, *states):
@@ -133,7 +138,7 @@ def code_rows(frame: Any, layout: Layout, rows: range) -> CodedRows:
     now, act, then, there, tried = _compact(now, act, then, state_grid.size, action_grid.size)
     axes = tuple(one.axis for one in states), tuple(one.axis for one in actions)
     return CodedRows(
-        now, act, then, reward, PieceCodes(*axes, state_grid, action_grid, there, tried), len(rows), dropped
+        now, act, then, reward, PieceCodes(*axes, state_grid, action_grid, there, tried), len(rows), dropped, left
     )
 
 

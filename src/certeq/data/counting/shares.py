@@ -17,7 +17,7 @@ import numpy as np
 
 from certeq.base.arrays import Floats, Integers
 from certeq.data.counting.parquet import Piece
-from certeq.data.counting.parts import Part, merge
+from certeq.data.counting.parts import NOTHING, Part, merge
 from certeq.data.counting.pieces import CodedRows, Layout, PieceCodes, code_piece
 from certeq.data.counting.tallying import Cells, Store, earn
 from certeq.data.sums import Sums
@@ -78,7 +78,7 @@ class Held:
         self.coding, self.layout = coding, layout
         S, A = len(coding.states), len(coding.actions)
         self.store = Store(room, S, A, S + 1)
-        self.rows, self.dropped = 0, Counter[str]()
+        self.rows, self.dropped, self.left = 0, Counter[str](), NOTHING
 
     def takes(self, rows: CodedRows) -> bool:
         """Whether these rows can be counted together with those that are held."""
@@ -89,6 +89,7 @@ class Held:
         self.store.add(rows.state, rows.action, rows.outcome)
         self.rows += rows.rows
         self.dropped += Counter(rows.dropped)
+        self.left |= rows.left
 
     def count(self) -> Part:
         """Count all of them."""
@@ -99,7 +100,7 @@ class Held:
         arrivals = np.bincount(cells.outcome, minlength=S + 1)
         there, tried = _occur(visits.reshape(S, A), arrivals)
         spaces = self.coding.spaces(there, tried, self.layout)
-        return Part(*spaces, *_split(cells, S, A, there, tried), None, self.rows, dict(self.dropped))
+        return Part(*spaces, *_split(cells, S, A, there, tried), None, self.rows, dict(self.dropped), self.left)
 
 
 def _occur(visits: Integers, arrivals: Integers) -> tuple[Integers, Integers]:

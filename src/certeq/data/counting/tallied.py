@@ -22,9 +22,10 @@ from certeq.base.doors import door
 from certeq.base.errors import InputError
 from certeq.base.keeping import pack
 from certeq.base.writing import write_files
-from certeq.data.counting.parts import Part, matrix
+from certeq.data.counting.parts import Left, Part, matrix
 from certeq.data.counting.tallying import Cells
 from certeq.data.counts import DENSE_LIMIT, Counts
+from certeq.data.reading import endings
 from certeq.data.reading.roles import Roles
 from certeq.data.recipes import Recipe
 from certeq.data.sums import Sums
@@ -141,6 +142,8 @@ def finish(part: Part, roles: Roles, files: tuple[str, ...], fingerprint: str | 
             f"No transition is left of {part.rows:,} row{'s' * (part.rows > 1)} ({why}). A transition needs an action "
             "and a next state."
         )
+    if part.rewards is not None:
+        _check_kept(part.rewards, part, str(roles.reward))
     counts = _counts(part.cells, part.ended if part.ended.any() else None, part.states.recipe(), len(part.actions))
     return Tallied(
         counts,
@@ -154,6 +157,24 @@ def finish(part: Part, roles: Roles, files: tuple[str, ...], fingerprint: str | 
         fingerprint,
         roles.goal,
     )
+
+
+def _check_kept(rewards: Sums, part: Part, name: str) -> None:
+    """Refuse to leave out the rows that hold most of what the rewards tell, as a reader does."""
+    number, low, high = rewards.number, rewards.span[:, 0].min(), rewards.span[:, 1].max()
+    mean = rewards.earned.sum() / number.sum()
+    between = (number * (rewards.earned / np.maximum(number, 1) - mean) ** 2).sum()
+    kept = Left(int(number.sum()), float(mean), float(rewards.spread.sum() + between))
+    left, unit = part.left, rewards.size
+    total = kept | Left(left.number, left.mean / unit, left.spread / unit / unit)
+    remains = 0.0 if low == high else kept.spread / kept.number
+    share = endings.share_lost(total.spread / total.number, remains, left.number)
+    if share > endings.MOST:
+        raise InputError(
+            f"{endings.most_lost(share, part.dropped, name)} Say which rows ended their episode, by a column (--done "
+            "COLUMN) or by what a column says (--done outcome=death,discharge), and let the reward stand in the row of "
+            "the action that led to it; or count without a reward."
+        )
 
 
 def _counts(cells: Cells, ended: Integers | None, recipe: Recipe, A: int) -> Counts:

@@ -69,7 +69,11 @@ def lost(reward: Floats, kept: Booleans) -> float:
     there = np.isfinite(reward)
     reward = reward / (np.abs(reward[there]).max(initial=0.0) or 1.0)  # else the squares of large ones overflow
     spread, remains = (float(np.var(part)) if len(part) else 0.0 for part in (reward[there], reward[there & kept]))
-    out = int((there & ~kept).sum())
+    return share_lost(spread, remains, int((there & ~kept).sum()))
+
+
+def share_lost(spread: float, remains: float, out: int) -> float:
+    """The same from the variance of all rewards, of those that remain, and how many are left out."""
     return 1 - remains / spread if spread > 0 and (out >= FEW or (out > 1 and remains == 0)) else 0.0
 
 
@@ -107,14 +111,21 @@ def check_kept(reward: Floats, kept: Integers, dropped: Mapping[str, int], name:
     there[kept] = True
     share = lost(reward, there)
     if share > MOST:
-        why = "; ".join(f"{reason}: {number:,}" for reason, number in dropped.items())
         raise InputError(
-            f"{share:.0%} of the variation of the reward {name!r} stands in rows that make no transition ({why}), and "
-            f"would be lost. Say which episodes were over at their last row, {WAYS}. If they were only cut off there, "
-            "and advice without those rewards is wanted, say ends='never' (--ends never).",
+            f"{most_lost(share, dropped, name)} Say which episodes were over at their last row, {WAYS}. If they were "
+            "only cut off there, and advice without those rewards is wanted, say ends='never' (--ends never).",
             remedy={"ends": "always"},
         )
     return share
+
+
+def most_lost(share: float, dropped: Mapping[str, int], name: str) -> str:
+    """That most of what the rewards tell would be left out, in words."""
+    why = "; ".join(f"{reason}: {number:,}" for reason, number in dropped.items())
+    return (
+        f"{share:.0%} of the variation of the reward {name!r} stands in rows that make no transition ({why}), and "
+        "would be lost."
+    )
 
 
 def flag(columns: Mapping[str, Column], roles: Roles, role: str, rows: Integers) -> Booleans:
