@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from certeq.base.keeping import keep, recall
 from certeq.data.counting.coding import LabelSeries
 from certeq.data.counting.parquet import File, Piece, opened
-from certeq.data.counting.parts import Left, Part
+from certeq.data.counting.parts import LeftOut, Part
 from certeq.data.counting.pieces import Layout
 from certeq.data.counting.spaces import Space
 from certeq.data.counting.tallying import Cells
@@ -89,7 +89,7 @@ def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Part:
     if "reward_size" in arrays:
         rewards = Sums(float(arrays["reward_size"]), *(arrays[f"reward_{name}"] for name in SUMS))
     cells = Cells(*(arrays[f"cells_{name}"] for name in Cells._fields))
-    return Part(states, actions, cells, arrays["ended"], rewards, text["rows"], text["dropped"], Left(*text["left"]))
+    return Part(states, actions, cells, arrays["ended"], rewards, text["rows"], text["dropped"], LeftOut(*text["left"]))
 
 
 def _axis(told: Mapping[str, Any], array: NDArray[Any] | None) -> LabelSeries | Bins:

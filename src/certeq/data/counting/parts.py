@@ -16,7 +16,7 @@ from certeq.data.counting.tallying import Cells
 from certeq.data.sums import LARGEST, Sums
 
 
-class Left(NamedTuple):
+class LeftOut(NamedTuple):
     """Rewards of rows that do not count: how many, their mean, and their squared distances from it, added up."""
 
     number: int = 0
@@ -24,22 +24,22 @@ class Left(NamedTuple):
     spread: float = 0.0
 
     @classmethod
-    def of(cls, rewards: Floats) -> Left:
+    def of(cls, rewards: Floats) -> LeftOut:
         """Of those that are numbers; the largest are taken for less, since their squares are no numbers."""
         there = np.clip(rewards[np.isfinite(rewards)], -LARGEST, LARGEST)
         return cls(len(there), float(there.mean()), float(there.var() * len(there))) if len(there) else cls()
 
-    def __or__(self, other: Left) -> Left:
+    def __or__(self, other: LeftOut) -> LeftOut:
         """Both together."""
         number = self.number + other.number
         if not number:
             return self
         share, apart = other.number / number, other.mean - self.mean
         spread = self.spread + other.spread + self.number * share * apart**2
-        return Left(number, self.mean + share * apart, spread)
+        return LeftOut(number, self.mean + share * apart, spread)
 
 
-NOTHING = Left()
+NOTHING = LeftOut()
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Part:
     rewards: Sums | None
     rows: int  # that were read
     dropped: Mapping[str, int]
-    left: Left = NOTHING
+    left: LeftOut = NOTHING
 
 
 def merge(one: Part, other: Part) -> Part:

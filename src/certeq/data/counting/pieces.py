@@ -14,7 +14,7 @@ from certeq.base.errors import InputError
 from certeq.base.limits import check_pairs
 from certeq.data.counting import parquet as files
 from certeq.data.counting.coding import LABELS, Coded, LabelSeries, Source, encode
-from certeq.data.counting.parts import NOTHING, Left
+from certeq.data.counting.parts import NOTHING, LeftOut
 from certeq.data.counting.spaces import Grid, Space, combine, same_axis, used
 from certeq.data.counting.tallying import Codes
 from certeq.data.reading.batches import BLANK, finite_amounts
@@ -80,7 +80,7 @@ class CodedRows(NamedTuple):
     coding: PieceCodes
     rows: int  # that were read
     dropped: dict[str, int]
-    left: Left
+    left: LeftOut
 
 
 def code_piece(piece: files.Piece, layout: Layout) -> list[CodedRows]:
@@ -124,7 +124,7 @@ def code_rows(frame: Any, layout: Layout, rows: range) -> CodedRows:
     reward = 0.0 - reward if reward is not None and roles.minimize else reward
     left = NOTHING
     if roles.reward is not None and kept is not None and not kept.all():
-        left = Left.of(column(frame[roles.reward][:], roles.reward).numbers()[~kept] * (-1 if roles.minimize else 1))
+        left = LeftOut.of(column(frame[roles.reward][:], roles.reward).numbers()[~kept] * (-1 if roles.minimize else 1))
     _check_states(frame, layout, states, kept, rows)
     everything = np.ones(len(rows), dtype=bool)
     for one in (*actions, *states):

@@ -22,7 +22,7 @@ from certeq.base.doors import door
 from certeq.base.errors import InputError
 from certeq.base.keeping import pack
 from certeq.base.writing import write_files
-from certeq.data.counting.parts import Left, Part, matrix
+from certeq.data.counting.parts import LeftOut, Part, matrix
 from certeq.data.counting.tallying import Cells
 from certeq.data.counts import DENSE_LIMIT, Counts
 from certeq.data.reading import endings
@@ -164,9 +164,9 @@ def _check_kept(rewards: Sums, part: Part, name: str) -> None:
     number, low, high = rewards.number, rewards.span[:, 0].min(), rewards.span[:, 1].max()
     mean = rewards.earned.sum() / number.sum()
     between = (number * (rewards.earned / np.maximum(number, 1) - mean) ** 2).sum()
-    kept = Left(int(number.sum()), float(mean), float(rewards.spread.sum() + between))
+    kept = LeftOut(int(number.sum()), float(mean), float(rewards.spread.sum() + between))
     left, unit = part.left, rewards.size
-    total = kept | Left(left.number, left.mean / unit, left.spread / unit / unit)
+    total = kept | LeftOut(left.number, left.mean / unit, left.spread / unit / unit)
     remains = 0.0 if low == high else kept.spread / kept.number
     share = endings.share_lost(total.spread / total.number, remains, left.number)
     if share > endings.MOST:
