@@ -21,7 +21,8 @@ from certeq.data.look import FEW
 from certeq.data.sums import Sums, add_up
 from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
-from certeq.questions.again import EACH, count_again
+from certeq.questions import again
+from certeq.questions.again import count_again
 from certeq.questions.asking import Asking, Question, affordable_draws
 from certeq.questions.credible import CredibleInterval, Difference, credible, gained
 from certeq.questions.episodes import behavior, watched
@@ -168,7 +169,7 @@ def groups(learned: Learned, *, draws: int = DRAWS, rng: Rng = 0, too_much: floa
     valued = [
         group
         if value is None or gain is None
-        else group._replace(value=credible(value[0], lower=too_much), gain=gained(gain, too_much, each=EACH))
+        else group._replace(value=credible(value[0], lower=too_much), gain=gained(gain, too_much, each=again.EACH))
         for group, value, gain in zip(plain, values, gains, strict=True)
     ]
     return Groups(batch.by, tuple(_compared(valued, gains)), draws)

@@ -39,7 +39,8 @@ from certeq.planners import Plan, compiled, solve
 from certeq.planners.backup import tied
 from certeq.planners.episodic import check_ends
 from certeq.planners.problem import Problem
-from certeq.questions.again import EACH, draw_bagged
+from certeq.questions import again
+from certeq.questions.again import draw_bagged
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, affordable_draws
 from certeq.questions.chains import LASTING, as_problem, follow, follow_each, read_policy, value_chains, value_decisions
 from certeq.questions.credible import Posterior, chances, leads
@@ -142,7 +143,7 @@ def posterior(
     job = _Job(read, gamma, steps, over, model.allowed, model.stranded, compiled.worth((size,), S), few)
     with places.pool(executor, workers, scheduler) as pool:
         found = _in_order(job, sources, threads) if pool is None else _elsewhere(job, sources, pool)
-    claimed, each = job.values(*fitted)[:, 0] @ first, EACH if begun else 1
+    claimed, each = job.values(*fitted)[:, 0] @ first, again.EACH if begun else 1
     by_decision = zip(*(ahead for _, ahead in found), strict=True)
     best = np.array([chances(np.concatenate(ahead), each if few else 1) for ahead in by_decision])
     chance = _advised_best(next(iter(policies.values())), read[0], best)
@@ -221,12 +222,12 @@ class _Job:
             check_ends(as_problem(chain, gain, self.discount), remedy=REMEDY)
         return value_chains(chain, gain, self.discount, compiles=self.compiles)
 
-    def flattery(self, again: Case, rows: Floats, reward: Floats) -> Floats:
+    def flattery(self, other: Case, rows: Floats, reward: Floats) -> Floats:
         """How much more advice promises where it was chosen than in a model that had no say in it, ``(D, S)``."""
         S, A = self.allowed.shape
-        advised = again.advise().policy.reshape(-1, S)
-        own = again.model.transition.dense().reshape(-1, S, A, S)
-        paid = np.broadcast_to(again.model.reward(again.table), (len(own), S, A))  # known rewards are all the same
+        advised = other.advise().policy.reshape(-1, S)
+        own = other.model.transition.dense().reshape(-1, S, A, S)
+        paid = np.broadcast_to(other.model.reward(other.table), (len(own), S, A))  # known rewards are all the same
         here, there = (self._followed(*follow_each(*model, advised)) for model in ((own, paid), (rows, reward)))
         return here - there
 
