@@ -67,3 +67,12 @@ def test_spread_of_one_kind_alone_stays_as_it_is():
     few = rng.normal(size=EACH * (ENOUGH - 1))
     np.testing.assert_array_equal(once(few, EACH), few)
     np.testing.assert_array_equal(once(few, 1), few)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_the_size_of_values_does_not_matter(size):
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(EACH * ENOUGH, 2, 3))
+    np.testing.assert_allclose(once(values * size, EACH), size * once(values, EACH), rtol=1e-12)
+    q = values * size
+    np.testing.assert_array_equal(chances(leads(q, tied(q)), EACH), chances(leads(values, tied(values)), EACH))

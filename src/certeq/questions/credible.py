@@ -175,7 +175,9 @@ def once(values: Floats, each: int) -> Floats:
     sets = len(values) // each
     if each == 1 or sets < ENOUGH:
         return values
-    parts = values[: sets * each].reshape(sets, each, *values.shape[1:])
+    size = np.abs(values).max(axis=0)
+    size = np.where(size > 0, size, 1.0)  # squares of the largest numbers are none
+    parts = (values[: sets * each] / size).reshape(sets, each, *values.shape[1:])
     within = parts.var(axis=1, ddof=1).mean(axis=0)
     between = np.maximum(parts.mean(axis=1).var(axis=0, ddof=1) - within / each, 0.0)
     total = within + between

@@ -51,7 +51,7 @@ from certeq.questions.followed import shortfall
 
 TRAVELING = 64  # blocks that are on their way to an executor at a time
 WAITING = 16  # blocks for each thread that may wait while others are prepared
-KEPT = 50_000_000  # leads of actions in all draws; of more, only how often each action is best
+KEPT = 25_000_000  # leads of actions in all draws; of more, only their signs
 REMEDY = "Models drawn from the posterior must end as well: set a horizon"
 
 
@@ -246,7 +246,7 @@ class _Job:
         return shortfall(batch, paid, policy == 1, values, float(self.discount)) * max(further, 0.0)
 
     def _kept(self, lead: Floats) -> Any:
-        return lead.astype(np.float32) if self.exactly else np.sign(lead).astype(np.int8)
+        return lead if self.exactly else np.sign(lead).astype(np.int8)
 
     def _leads(self, rows: Floats, reward: Floats) -> Any:
         """How far each action is ahead of the best other one in each model, ``(k, S, A)``."""

@@ -126,6 +126,12 @@ def test_columns_of_every_kind_are_read_as_the_reader_reads_them(tmp_path, monke
     assert {True, False} == set(refused)
 
 
+def test_a_piece_of_large_whole_numbers_that_has_none_is_no_damage(tmp_path):
+    path, kinds = tmp_path / "rows.parquet", {"s": pl.UInt64, "a": pl.String, "t": pl.UInt64}
+    pl.DataFrame({"s": [None, 1, 2], "a": [None, "x", "x"], "t": [None, 2, 1]}, schema=kinds).write_parquet(path)
+    assert count(path, state=["s"], action=["a"], next_state=["t"], piece_rows=1).counts.n_states == 2
+
+
 def test_rewards_that_stand_in_rows_that_do_not_count_are_not_lost_without_a_word(tmp_path):
     """Deaths stand on a row without an action: a reader refuses, and so does whoever counts, whatever the pieces."""
     n = 40

@@ -249,7 +249,7 @@ def _values(series: Any, name: str) -> Values:
     import polars as pl
 
     wide = series.dtype in (pl.UInt64, pl.Int128, pl.UInt128)
-    fits = series.dtype.is_integer() and (not wide or not len(series) or series.max() < 2**63)
+    fits = series.dtype.is_integer() and (not wide or not len(series) or (series.max() or 0) < 2**63)
     if fits and not series.null_count():
         array = series.to_numpy()
         return Values("integer", array.astype(np.int64) if array.dtype == np.uint64 else array, None)
