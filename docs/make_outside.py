@@ -40,9 +40,12 @@ Not everything here is new to certeq: the share of tries below which an action i
 logs of FrozenLake and of the slippery cliff ([decision 15](decisions/0015-avoided-actions.md)), and earlier versions
 of the default, which did worse, had been tried on ICU-Sepsis. Earlier runs of all contests, with seeds 2 and 31, showed
 where the rule about what people avoided was wrong: in the wet chicken, on the 8×8 lake, and beside networks on logs of
-numbers that competent people left. Each time it was changed on other seeds. The data sets on this page, of seed 37,
-were drawn afterwards and looked at once, with commit 253fb11. Safe policy improvement was begun twice; the first
-run was stopped for another trial on other data, before any value of it was seen.
+numbers that competent people left. Each time it was changed on other seeds. The data sets of ICU-Sepsis, Gymnasium's
+tables and safe policy improvement, of seed 37, were drawn afterwards and looked at once; those rules have not changed
+since. Safe policy improvement was begun twice; the first run was stopped for another trial on other data, before any
+value of it was seen. Networks and off-policy evaluation are of seed 43, drawn and looked at once after the choice of
+cells and the intervals had changed again ([decision 18](decisions/0018-cells.md),
+[decision 19](decisions/0019-sure-means-sure.md)).
 """
 
 ICU = """\
