@@ -89,7 +89,7 @@ class Recipe:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """A name for each state, such as ``dose=low, age 40 to 55``; all different."""
-        words = [self.axes[0].words(alone=True)] if len(self.axes) == 1 else self._words
+        words = self._brief if len(self.axes) == 1 else self._words
         names = [", ".join(w[c] for w, c in zip(words, cell, strict=True)) for cell in self.cells.tolist()]
         often = Counter(names)  # labels that contain commas may run together
         return tuple(f"{name} (state {i})" if often[name] > 1 else name for i, name in enumerate(names))
