@@ -37,7 +37,8 @@ def test_values_and_policy_are_as_good_as_the_plan_says(way):
         assert found.holds, found
 
     law()
-    assert planned[True] > planned.total() / 10  # inexact policy iteration refuses four of five
+    part = 10 if way[0] == "inexact_policy_iteration" else 5  # it refuses about four of five
+    assert planned[True] > planned.total() / part
 
 
 @pytest.mark.slow
