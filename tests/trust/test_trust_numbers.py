@@ -25,7 +25,7 @@ each_way = pytest.mark.parametrize("way", exact.WAYS, ids="-".join)
 def test_values_and_policy_are_as_good_as_the_plan_says(way):
     planned = Counter()
 
-    @settings(max_examples=50)  # many of them are refused
+    @settings(max_examples=200)  # many of them are refused: seven of ten by inexact policy iteration
     @given(SEEDS, st.sampled_from(exact.SHAPES), st.sampled_from(exact.DISCOUNTS), st.sampled_from(exact.SCALES))
     def law(seed, shape, discount, scale):
         world = exact.world(np.random.default_rng(seed), shape, discount, scale)
@@ -37,8 +37,7 @@ def test_values_and_policy_are_as_good_as_the_plan_says(way):
         assert found.holds, found
 
     law()
-    part = 10 if way[0] == "inexact_policy_iteration" else 5  # it refuses about four of five
-    assert planned[True] > planned.total() / part
+    assert planned[True] > planned.total() / 5
 
 
 @pytest.mark.slow
