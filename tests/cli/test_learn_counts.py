@@ -15,7 +15,9 @@ from rich.console import Console
 from certeq import Policy, learn, read
 from certeq.cli import show
 from certeq.data.counting import Tallied, count
+from certeq.learning import policy_file
 from certeq.planners.progress import Progress
+from certeq.questions import asking
 from certeq.questions import draws as draws_room
 
 RESULTS = ("policy.json", "policy.csv", "summary.json")
@@ -154,6 +156,25 @@ def test_a_model_that_does_not_fit_is_not_drawn_and_the_report_says_so(certeq, t
     assert "are 18,000,000 numbers, more than the 16,000,000 that can be drawn again and again" in page
     assert page.count("For 3,000 states and 2 actions this takes too long for a report") >= 3
     assert "Advice in 3,000 of 3,000 states" in page
+
+
+@pytest.mark.slow
+def test_of_very_many_states_people_are_told_which_file_has_them_and_what_was_not_planned(
+    certeq, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(policy_file, "READABLE", 5000)
+    monkeypatch.setattr(asking, "SPARSE", 5000)
+    state = np.repeat(np.arange(3000), 4)
+    columns = {"state": state, "action": np.tile([0, 1], 6000), "next_state": (state + 1) % 3000}
+    pl.DataFrame(columns | {"reward": (state % 7) / 7}).write_parquet(tmp_path / "rows.parquet")
+    assert certeq("count", "rows.parquet").code == 0
+    done = certeq("learn", "counts.npz", "--report", "--draws", 0)
+    assert done.code == 0, done
+    assert "2,985 more states, in policy.npz" in done.out
+    page = Path("certeq-out/report.html").read_text()
+    assert "policy.npz has all of them" in page
+    assert "policy.csv has all of them" not in page
+    assert "advise()" in page  # how to ask what would be advised without regularization
 
 
 def test_counts_cannot_be_compared_and_the_reason_is_told(refused, counted):
