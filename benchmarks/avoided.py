@@ -20,7 +20,7 @@ import certeq
 from benchmarks import guided
 from benchmarks.opponents import follow
 from benchmarks.outside import spibb_suite
-from certeq.learning import proven
+from certeq.learning import case, proven
 from certeq.learning.case import Case, Data
 from certeq.learning.rules import Rules
 from certeq.model import habits, unvisited
@@ -36,11 +36,13 @@ class Rule(NamedTuple):
     share: float = 0.2
     likely: Callable[[np.ndarray], np.ndarray] = habits.shares  # how likely people were to take each action
     telling: float = proven.TELLING
+    together: float = proven.SURE  # standard errors of all states together that let in what people seldom did
 
     def put_in_force(self) -> None:
         """Let all advice from now on go by this rule."""
         unvisited.shares = proven.shares = self.likely
         proven.TELLING = self.telling
+        case.SURE = self.together
 
 
 def tries(visits: np.ndarray) -> np.ndarray:
@@ -50,9 +52,10 @@ def tries(visits: np.ndarray) -> np.ndarray:
 
 RULES = {
     "any": Rule(0.0),
-    "a fifth of the tries": Rule(0.2, tries, NEVER),
-    "a fifth, by habits": Rule(0.2, telling=NEVER),
-    "a half, by habits": Rule(0.5, telling=NEVER),
+    "a fifth of the tries": Rule(0.2, tries, NEVER, NEVER),
+    "a fifth, by habits": Rule(0.2, telling=NEVER, together=NEVER),
+    "a half, by habits": Rule(0.5, telling=NEVER, together=NEVER),
+    "each state alone": Rule(together=NEVER),
     "default": Rule(),
 }
 PITS, GOAL = {5, 7, 11}, 15

@@ -1370,3 +1370,35 @@ def best_chances(ahead: Any, each: int, enough: int) -> list[float]:
             found[a] += 1 / alike / D if draw[a] == 0 else (center + kept * (x - center) > 0) / D
     total = max(sum(found), 1.0)
     return [share / total for share in found]
+
+
+def worth_ahead(episode: Any, values: Any, discount: float, ahead: int) -> list[float]:
+    """What each row (paid, next state or -1) of an episode was worth over so many decisions, and what lies beyond."""
+    found = []
+    for i in range(len(episode)):
+        part, total = episode[i : i + ahead], 0.0
+        for k, (paid, _) in enumerate(part):
+            total += discount**k * paid
+        then = part[-1][1]
+        found.append(total + (discount ** len(part) * values[then] if then >= 0 else 0.0))
+    return found
+
+
+def bolder(rows: Any) -> float:
+    """Standard errors by which bold rows were worth more than usual ones of their state: (episode, state, kind, x)."""
+    weight, low, gap = {}, {}, {}
+    for s in {state for _, state, _, _ in rows}:
+        of = {kind: [x for _, state, own, x in rows if state == s and own == kind] for kind in ("bold", "usual")}
+        n, m = len(of["bold"]), len(of["usual"])
+        if n and m:
+            weight[s], low[s] = (n * m / (n + m), n, m), statistics.fmean(of["usual"])
+            gap[s] = statistics.fmean(of["bold"]) - low[s]
+    total = sum(weight[s][0] for s in weight)
+    mean = sum(weight[s][0] * gap[s] for s in weight) / total
+    by_episode: dict[Any, float] = {}
+    for episode, s, kind, x in rows:
+        if s in weight:
+            w, n, m = weight[s]
+            own = {"bold": w / n * (x - low[s] - mean), "usual": -w / m * (x - low[s])}.get(kind, 0.0)
+            by_episode[episode] = by_episode.get(episode, 0.0) + own
+    return mean * total / math.sqrt(sum(each**2 for each in by_episode.values()))

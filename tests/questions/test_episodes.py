@@ -5,7 +5,8 @@ import pytest
 from hypothesis import assume, given
 
 from certeq import Batch, InputError, environment, sampling, tally
-from certeq.questions.episodes import behavior, check_whole, episodes, starts, watched
+from certeq.data.order import episodes
+from certeq.questions.episodes import behavior, check_whole, starts, watched
 from strategies import SEEDS, counts, random_counts
 
 

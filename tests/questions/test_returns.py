@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from certeq import Batch, environment, learn, sampling
-from certeq.questions.episodes import behavior, episodes
+from certeq.data.order import episodes
+from certeq.questions.episodes import behavior
 from certeq.questions.returns import Returns, Stretch, returns
 from logbook import logged
 

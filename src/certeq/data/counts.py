@@ -215,6 +215,24 @@ def tally(
     return Counts(np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape), ended, A, batch.positions)
 
 
+def count_again(batch: Batch, often: Integers, like: Counts) -> Counts:
+    """Counts of a batch whose rows stand there so many times, ``(n,)``."""
+    S, A = batch.n_states, batch.n_actions
+    pair, stays = batch.state * A + batch.action, ~batch.ended
+    ended = None if like.ended is None else _sum(pair, often * ~stays, S * A).reshape(S, A)
+    if like.sparse:
+        place = (pair[stays], batch.next_state[stays])
+        matrix = sp.coo_array((often[stays], place), shape=(S * A, S)).tocsr()
+        matrix.eliminate_zeros()
+        return Counts(matrix, ended, A, like.positions)
+    table = _sum(pair[stays] * S + batch.next_state[stays], often[stays], S * A * S).reshape(S, A, S)
+    return Counts(table, ended, A, like.positions)
+
+
+def _sum(place: Integers, often: Integers, size: int) -> Integers:
+    return np.bincount(place, often, minlength=size).astype(np.int64)
+
+
 def _batch(state: Any, action: Any, next_state: Any, n_states: int | None, n_actions: int | None) -> Batch:
     if action is None or next_state is None:
         raise InputError("tally needs a Batch, or the three columns state, action and next_state.")

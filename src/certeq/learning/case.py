@@ -17,13 +17,15 @@ from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, na
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
 from certeq.data.counting.tallied import Tallied
-from certeq.data.counts import Counts, as_counts, tally
+from certeq.data.counts import Counts, as_counts, count_again, tally
 from certeq.data.recipes import Recipe
 from certeq.data.sums import Sums, add_up, check_size
 from certeq.learning.elapsed import UNALIKE, fading
 from certeq.learning.equivalence import Model, mixed, solve_model
-from certeq.learning.proven import careful, prove, scatter
+from certeq.learning.proven import SURE, bold, careful, prove, scatter
 from certeq.learning.rules import Rules
+from certeq.learning.shown import shown
+from certeq.model.habits import shares
 from certeq.model.rewards import Rewards, arrival_means, means, outcome_means
 from certeq.model.rewards import estimate as rewards_of
 from certeq.planners import FinitePlan, Plan
@@ -33,6 +35,7 @@ DEPENDS = {  # what takes long to work out -> the rules that it goes by
     "shrinkage": {"regularizer", "settings", "discount"},
     "by_pair": {"reward_by", "reward_pool"},
     "rewards": {"reward_by", "reward_pool"},
+    "shown": {"discount", "horizon", "average", "unvisited", "min_visits", "min_share"},  # asked once for all settings
 }
 
 
@@ -168,6 +171,7 @@ class Case:
     data: Data
     rules: Rules = field(default_factory=Rules)
     usual: Booleans | None = None  # (S, A): what may be advised, where made-up rows have no say in that
+    verdict: float | None = None  # what is `shown`, where other rows have no say in that
 
     @cached_property
     def by_pair(self) -> Floats:
@@ -217,11 +221,45 @@ class Case:
     @cached_property
     def model(self) -> Model:
         """The estimated and regularized transitions, with the actions that may be advised."""
-        rules, earned = self.rules, self.data.reward
         if self.usual is not None:
             return replace(self._fitted, allowed=self._fitted.allowed & self.usual)
         if not self._asks_people:
             return self._fitted
+        return bold(self._proven, self.rules.min_visits) if self.shown > SURE else self._proven
+
+    @cached_property
+    def shown(self) -> float:
+        """How many standard errors better what people seldom did turned out, over all states; 0 where nobody can tell.
+
+        Only rows in episodes tell, of plans forever with a discount below 1; with very many states nobody asks.
+        """
+        data, rules = self.data, self.rules
+        if self.verdict is not None:
+            return self.verdict
+        asked = self.usual is None and self._asks_people and rules.horizon is None and rules.discount < 1
+        single = np.ndim(self.shrinkage.weight) == 2 and not data.counts.sparse
+        if not asked or not single or data.batch is None or data.batch.episode is None:
+            return 0.0
+        if (bold(self._proven, rules.min_visits).allowed == self._proven.allowed).all():
+            return 0.0
+        chance = shares(data.counts.visits)
+        rows = np.einsum("sa,sat->st", chance, self._proven.transition.dense())
+        earned = (chance * self._proven.reward(self.table)).sum(axis=1)
+        values = np.linalg.solve(np.eye(len(rows)) - rules.discount * rows, earned)
+        known = self.by_pair[data.batch.state, data.batch.action] if self.rewards is None else data.batch.reward
+        return shown(data.batch, np.asarray(known), values, rules.discount, self._both)
+
+    def _both(self, often: Integers) -> tuple[Integers, Integers]:
+        """What is advised where each row counts so often: of what is usual or proven, and of what has a few rows."""
+        data, rules, rows = self.data, self.rules, self.data.rows("Plans are made of some of the rows")
+        reward = add_up(rows, often) if isinstance(data.reward, Sums) else data.reward
+        case = Case(Data(count_again(rows, often, data.counts), reward), rules, verdict=0.0)
+        model = bold(case.model, rules.min_visits)
+        return case.plan().policy, solve_model(model, case.table, rules.discount).policy
+
+    @cached_property
+    def _proven(self) -> Model:
+        rules, earned = self.rules, self.data.reward
         noise = scatter(earned) if isinstance(earned, Sums) else 0.0
         return prove(self._careful[0], self.table, self._paid, noise, rules.discount, rules.horizon, rules.min_visits)
 
@@ -347,7 +385,7 @@ class Case:
 
     def given(self, counts: Counts, reward: Floats | Sums | None) -> Case:
         """The same rules for other counts and rewards of the same states and actions."""
-        return Case(replace(self.data, counts=counts, reward=reward), self.rules, self.usual)
+        return Case(replace(self.data, counts=counts, reward=reward), self.rules, self.usual, self.shown)
 
     def supposing(self, counts: Counts, reward: Floats | Sums | None) -> Case:
         """The same rules with made-up rows added, which do not change what counts as avoided."""

@@ -183,7 +183,7 @@ def plan(
     min_share
         Choose an action only if people were at least this share as likely to take it as the state's usual one, as far
         as all rows tell (`certeq.model.habits`). `certeq.learn` asks for a fifth, or for half where what people usually
-        did turned out better, and lets in what its own rows show to be better for sure.
+        did turned out better, and lets in what rows show to be better for sure.
     method, tolerance, max_iterations, engine, threads
         As for `certeq.solve`.
 

@@ -18,7 +18,8 @@ that is as bad as any that was seen,
 
 Q and σ², the variance of x, are those of the regularized row; how rewards scatter within a pair comes on top. A few
 rows that happen to be alike tell little of σ², so it counts ``LEAST`` rows of the mean over all pairs in; and they tell
-little of what is rare and bad, hence the one row more. Then all is planned anew, until nothing else is let in.
+little of what is rare and bad, hence the one row more. Then all is planned anew, until nothing else is let in. Whether
+all states together show what no state shows alone, `certeq.learning.shown` asks.
 """
 
 from __future__ import annotations
@@ -75,6 +76,17 @@ def prove(
     return model
 
 
+def bold(model: Model, min_visits: int = 1) -> Model:
+    """The model with whatever has a few rows allowed."""
+    return replace(model, allowed=model.allowed | _open(model, min_visits))
+
+
+def _open(model: Model, min_visits: int) -> Booleans:
+    """Which actions may not be advised and have rows enough to speak for themselves, ``(..., S, A)``."""
+    visits = np.broadcast_to(model.counts.visits, model.allowed.shape)
+    return np.asarray((visits >= max(LEAST, min_visits)) & ~model.allowed & ~model.stranded[..., None])
+
+
 def _better(
     model: Model,
     table: Floats,
@@ -86,10 +98,10 @@ def _better(
     engine: str,
 ) -> Booleans:
     """Which actions that may not be advised are better than those that may, for sure, ``(..., S, A)``."""
-    visits = np.broadcast_to(model.counts.visits, model.allowed.shape)
-    open_to = (visits >= max(LEAST, min_visits)) & ~model.allowed & ~model.stranded[..., None]
+    open_to = _open(model, min_visits)
     if not open_to.any():
         return open_to
+    visits = np.broadcast_to(model.counts.visits, model.allowed.shape)
     plan = solve_model(model, table, discount, horizon=horizon, engine=engine)
     here, ahead, policy = plan.values, _ahead(plan), plan.policy
     if isinstance(plan, FinitePlan):

@@ -14,8 +14,8 @@ for its row is a decision, not an estimate:
 
 Besides, an action may be kept from being chosen where people were much less likely to take it than the state's usual
 one (``min_share``; see `certeq.model.habits`): if they knew what they did they avoided it, and a prior that is kinder
-than the world would gamble on it. Its row stays what the data say, and `certeq.learning.proven` lets in what that shows
-to be better for sure.
+than the world would gamble on it. Its row stays what the data say, and `certeq.learning.proven` and
+`certeq.learning.shown` let in what the rows show to be better for sure.
 
 A convention other than ``target`` replaces a learned weight at thin pairs; a constant weight applies on top of it.
 """

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from certeq.base.arrays import Floats, Integers, Rng, generator, whole
 from certeq.data.batch import Batch
-from certeq.data.counts import Counts
+from certeq.data.counts import Counts, count_again
 from certeq.data.sums import Sums, add_up
 from certeq.learning.case import Case
 from certeq.model.rewards import estimate as rewards_of
@@ -86,24 +85,6 @@ def starts_again(batch: Batch, often: Integers) -> Floats:
     at = batch.first_rows
     found = np.array([np.bincount(batch.state[at], times[at], minlength=batch.n_states) for times in often])
     return np.asarray(found / found.sum(axis=1, keepdims=True))
-
-
-def count_again(batch: Batch, often: Integers, like: Counts) -> Counts:
-    """Counts of a batch whose rows stand there so many times, ``(n,)``."""
-    S, A = batch.n_states, batch.n_actions
-    pair, stays = batch.state * A + batch.action, ~batch.ended
-    ended = None if like.ended is None else _sum(pair, often * ~stays, S * A).reshape(S, A)
-    if like.sparse:
-        place = (pair[stays], batch.next_state[stays])
-        matrix = sp.coo_array((often[stays], place), shape=(S * A, S)).tocsr()
-        matrix.eliminate_zeros()
-        return Counts(matrix, ended, A, like.positions)
-    table = _sum(pair[stays] * S + batch.next_state[stays], often[stays], S * A * S).reshape(S, A, S)
-    return Counts(table, ended, A, like.positions)
-
-
-def _sum(place: Integers, often: Integers, size: int) -> Integers:
-    return np.bincount(place, often, minlength=size).astype(np.int64)
 
 
 def _taken(batch: Batch, often: Integers) -> Batch:

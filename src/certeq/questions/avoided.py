@@ -10,7 +10,8 @@ import numpy as np
 from certeq.base.arrays import Integers
 from certeq.base.display import number, several, told
 from certeq.learning.learned import Learned, asked
-from certeq.learning.proven import CAREFUL, TELLING
+from certeq.learning.proven import CAREFUL, LEAST, SURE, TELLING
+from certeq.learning.shown import AHEAD
 from certeq.questions.asking import Question
 from certeq.questions.words import advised, listed
 
@@ -21,6 +22,7 @@ class Avoided:
 
     min_share: float
     habits: float  # standard errors by which what people usually did turned out better than the rest
+    shown: float  # standard errors by which what they seldom did turned out better where they did it, over all states
     kept_out: int  # pairs that were tried, and yet may not be advised
     advice: Integers  # (S,), -1 for none
     plain: Integers  # (S,): with all tried actions allowed
@@ -38,12 +40,24 @@ class Avoided:
         """Whether what people usually did turned out better than the rest."""
         return self.habits > TELLING
 
+    @property
+    def bold(self) -> bool:
+        """Whether what people seldom did may be advised wherever it has a few rows."""
+        return self.shown > SURE
+
     def _repr_html_(self) -> str:
         return told(self.lines())
 
     def lines(self) -> list[str]:
         """The comparison in words."""
         S, where = len(self.advice), self.differs
+        if self.bold:
+            return [
+                "Where people happened to do what the plan would advise and they seldom did, it turned out better than "
+                f"what they usually did, over all states together ({number(round(self.shown, 1))} standard errors over "
+                f"the next {AHEAD[0]} decisions, or more). So an action may be advised wherever it was tried {LEAST} "
+                "times or more, however seldom people chose it."
+            ]
         if not self.kept_out:
             return [
                 "Every action that was tried was tried often enough, beside the others of its state, to be advised."
@@ -79,6 +93,7 @@ class Avoided:
             "version": 1,
             "min_share": self.min_share,
             "habits": self.habits,
+            "shown": self.shown,
             "pairs_kept_out": self.kept_out,
             "states": list(self.state_names),
             "actions": list(self.action_names),
@@ -96,8 +111,9 @@ def avoided(learned: Learned) -> Avoided:
     kept_out = int(((visits >= rules.min_visits) & ~model.allowed).sum())
     advice = case.advise().policy
     plain = case.ruled(min_share=0.0).advise().policy if kept_out else advice
+    told_by_people = float(case.habits), case.shown
     return Avoided(
-        rules.min_share, float(case.habits), kept_out, advice, plain, visits, data.state_names, data.action_names
+        rules.min_share, *told_by_people, kept_out, advice, plain, visits, data.state_names, data.action_names
     )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats
 from certeq.data.batch import Batch
-from certeq.questions.episodes import episodes
+from certeq.data.order import episodes
 
 FEWEST = 10  # rows after a decision that was as advised, without which nothing is told
 

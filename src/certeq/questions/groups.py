@@ -17,12 +17,12 @@ from certeq.base.arrays import Booleans, Floats, Integers, Rng, generator
 from certeq.base.display import number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
+from certeq.data.counts import count_again
 from certeq.data.look import FEW
 from certeq.data.sums import Sums, add_up
 from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
 from certeq.questions import again
-from certeq.questions.again import count_again
 from certeq.questions.asking import Asking, Question, affordable_draws
 from certeq.questions.credible import CredibleInterval, Difference, credible, gained
 from certeq.questions.episodes import behavior, watched

@@ -11,9 +11,10 @@ import numpy as np
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first, floats, whole, within
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
+from certeq.data.order import episodes
 from certeq.learning.elapsed import check_alike
 from certeq.questions.chains import read_policy
-from certeq.questions.episodes import check_whole, episodes
+from certeq.questions.episodes import check_whole
 from certeq.questions.exact import check_stochastic
 
 

@@ -19,10 +19,11 @@ import numpy as np
 
 from certeq.base.arrays import Floats
 from certeq.base.display import number, several, told
+from certeq.data.order import episodes
 from certeq.learning.learned import Learned, asked
 from certeq.model.kernel import Kernel
 from certeq.questions.asking import Question
-from certeq.questions.episodes import behavior, check_whole, episodes
+from certeq.questions.episodes import behavior, check_whole
 
 APART = 2.0  # standard errors (docs/decisions/0019-sure-means-sure.md)
 LONGEST = 64  # decisions
