@@ -27,7 +27,7 @@ def compare(
         list[str] | None, typer.Option(help="Compare only these. By default, all that need nothing from you.")
     ] = None,
     folds: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Parts that the episodes are dealt into, each predicted in turn.")
+        int, typer.Option(metavar="NUMBER", help="Parts to split the episodes into; each is predicted from the others.")
     ] = 5,
     request: Request,
     known: source.Known,

@@ -350,7 +350,7 @@ def _beyond(case: Case, plan: Plan | FinitePlan) -> str:
     claimed, allowed = (high, most) if high > most + room else (low, least)
     return (
         f"A value of {number(claimed)} is claimed, but the rewards allow {number(allowed)} at most: do not believe the "
-        "values. Rewards known by pair are paid again where the regularizer has an ending go on; leave them to be "
+        "values. Rewards known by pair are paid again where the regularizer lets an ending go on; leave them to be "
         "estimated from the rows, or give each kind of ending a state of its own."
     )
 

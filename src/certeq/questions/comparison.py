@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
-from certeq.base.display import number, percent, told
+from certeq.base.display import in_a_sentence, number, percent, told
 from certeq.base.errors import unknown
 from certeq.base.texts import finite
 from certeq.questions.asking import RECORDED
@@ -228,20 +228,23 @@ def _values(found: Comparison) -> list[str]:
         gap = found.worth(name)[1]
         lines.append(
             f"In the drawn models the advice of {name} is worth more than that of {chosen}: by {number(gap.mean)}, "
-            f"90 % interval {number(gap.low)} to {number(gap.high)}. Look at where they differ before you choose."
+            f"90% interval {number(gap.low)} to {number(gap.high)}. Look at where they differ before you choose."
         )
     told = [
         f"{words} {'every other' if 1 < len(named[word]) == len(found.entries) - 1 else _listed(named[word])}{why}"
         for word, words, why in (
             ("worth less", "is worth more than that of", ""),
-            (TIE, "ties with that of", " (the 90 % interval of the difference includes 0)"),
+            (TIE, "ties with that of", " (the 90% interval of the difference includes 0)"),
             ("the same advice", "is the same as that of", ""),
         )
         if word in named
     ]
     if told:
         lines.append(f"The advice of {chosen} {'; it '.join(told)}.")
-    return [*lines, "Whether it beats what was recorded, certeq learn tells: its intervals allow for more than these."]
+    return [
+        *lines,
+        "To see whether it beats what was recorded, run certeq learn: its intervals allow for more than these.",
+    ]
 
 
 def _listed(names: list[str]) -> str:
@@ -258,7 +261,8 @@ def _stakes(found: Comparison) -> list[str]:
     shared = found.agreement(chosen, least)
     if shared == 1:
         return ["All give the same advice for every decision on record: the data decide, not the method."]
-    return [f"{least} differs most from it: the same advice for {percent(shared)} of the decisions on record."]
+    share = in_a_sentence(percent(shared))
+    return [f"{least} differs most from it: the same advice for {share} of the decisions on record."]
 
 
 def _structure_words(found: Comparison) -> list[str]:
@@ -266,12 +270,12 @@ def _structure_words(found: Comparison) -> list[str]:
         "all": "all rows alike",
         "action": "the rows of each action alike",
         "state": "the rows of each state alike",
-        "pair": "each row for itself",
+        "pair": "each row by itself",
     }
     structure = max(found.structures, key=lambda name: found.structures[name])
     target = max(found.targets, key=lambda name: found.targets[name])
     return [
         f"How strongly to regularize is best decided for {means.get(structure, structure)} "
-        f"(probability {percent(found.structures[structure])}); a target that is learned comes mostly {WORDS[target]} "
-        f"({percent(found.targets[target])})."
+        f"(probability {percent(found.structures[structure])}); a learned target comes mostly "
+        f"{WORDS[target]} ({percent(found.targets[target])})."
     ]
