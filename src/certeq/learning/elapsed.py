@@ -58,7 +58,7 @@ def paid(batch: Batch | Tallied, rules: Rules) -> Batch | Tallied:
     """The rows with rewards as they count when they are paid, and the words that tell it."""
     if isinstance(batch, Tallied) or batch.duration is None:
         if rules.paid != "start":
-            raise InputError("paid= speaks of steps that have a duration: name it when rows are read (--duration).")
+            raise InputError("paid= is about steps that have a duration: name it when rows are read (--duration).")
         return batch
     _check(rules)
     lasted = batch.duration

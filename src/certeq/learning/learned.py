@@ -211,7 +211,7 @@ def learn(
 ) -> Learned:
     """Learn a policy from a batch of rows, or from counts of rows: `certeq.learn` without asking how sure it is."""
     if not isinstance(source, Batch | Tallied):
-        raise InputError(f"learn takes a Batch, as certeq.read makes one of a table; got {type(source).__name__}.")
+        raise InputError(f"learn takes a Batch, which certeq.read makes from a table; got {type(source).__name__}.")
     ruled = Rules.of(rules, **said)
     case, limited = limit(Case(Data.of(paid(source, ruled), reward), ruled))
     plan = case.plan(progress=progress, on_interrupt=on_interrupt)

@@ -73,7 +73,7 @@ def limit(case: Case) -> tuple[Case, Limited | None]:
     if not limits:
         return case, None
     if case.data.known_rewards:
-        raise InputError("Limits are kept by rows whose rewards are read with them, not by a table of known rewards.")
+        raise InputError("A limit needs rewards that are read with the rows, not a table of known rewards.")
     if case.rules.reward_pool not in ("auto", "none"):
         raise InputError(
             f"With a limit rewards are not pooled, so that they and costs add up: leave reward_pool={'none'!r} "

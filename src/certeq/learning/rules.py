@@ -122,7 +122,7 @@ class Rules:
     )
     unvisited: str = said(
         "exclude",
-        "What stands for pairs with too few visits. By default they are never advised.",
+        "What stands in for pairs with too few visits. By default they are never advised.",
         panel=PANEL,
         choices=_conventions,
         what="convention for unvisited pairs",

@@ -113,7 +113,7 @@ def _conventions(findings: Findings) -> Iterator[str]:
     flips = len(findings.conventions.flips)
     if flips:
         states = several(len(findings.conventions.state_names), "state")
-        yield f"What stands for pairs that were never tried decides the advice in {flips:,} of {states}."
+        yield f"What stands in for pairs that were never tried decides the advice in {flips:,} of {states}."
 
 
 def _avoided(findings: Findings) -> Iterator[str]:

@@ -160,7 +160,7 @@ def _sensitive(findings: Findings) -> str:
         )
     if findings.conventions is not None:
         flips = len(findings.conventions.flips)
-        told.append(f"What stands for pairs that were never tried decides the advice in {several(flips, 'state')}.")
+        told.append(f"What stands in for pairs that were never tried decides the advice in {several(flips, 'state')}.")
     if findings.posterior is not None:
         told.append(f"No action is clearly the best one in {several(findings.unclear, 'state')}.")
     return " ".join(told)

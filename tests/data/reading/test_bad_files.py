@@ -80,7 +80,7 @@ def test_a_folder_is_not_a_file(tmp_path):
 def test_a_pipe_is_not_a_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     refused(tmp_path / "pipe.csv", "not a regular file")
-    refused("/dev/null", "no kind that certeq reads")
+    refused("/dev/null", "not a kind of file that certeq reads")
 
 
 def test_a_file_one_may_not_read_is_refused(file, monkeypatch):
