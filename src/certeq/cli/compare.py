@@ -90,7 +90,7 @@ def _table(console: Console, found: Comparison) -> None:
 
     table = Table(header_style="bold", box=None, pad_edge=False)
     table.add_column("regularizer", no_wrap=True)
-    for name in ("strength", "prediction (s.e.)", "value (90 % interval)", "agrees"):
+    for name in ("strength", "prediction (s.e.)", "value (90% interval)", "agrees"):
         table.add_column(name, justify="right" if name in ("strength", "agrees") else "left")
     for each in found.entries:
         table.add_row(

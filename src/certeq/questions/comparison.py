@@ -17,6 +17,7 @@ from certeq.questions.credible import Difference, Posterior
 from certeq.regularizers import DEFAULT
 from certeq.regularizers.learned_target import WORDS
 
+BEYOND = "To see whether it beats what was recorded, run certeq learn: its intervals allow for more than these."
 TIE = "a tie"  # of two whose difference may well be 0: its interval includes it
 
 
@@ -140,7 +141,7 @@ class Comparison:
 
     def lines(self) -> list[str]:
         """What was found, in words."""
-        return [_recommendation(self), *_values(self), *_stakes(self), *_structure_words(self)]
+        return [_recommendation(self), *_values(self), *_stakes(self), *_structure_words(self), BEYOND]
 
     def to_json(self) -> dict[str, Any]:
         """Write everything as plain values."""
@@ -241,10 +242,7 @@ def _values(found: Comparison) -> list[str]:
     ]
     if told:
         lines.append(f"The advice of {chosen} {'; it '.join(told)}.")
-    return [
-        *lines,
-        "To see whether it beats what was recorded, run certeq learn: its intervals allow for more than these.",
-    ]
+    return lines
 
 
 def _listed(names: list[str]) -> str:
@@ -262,7 +260,7 @@ def _stakes(found: Comparison) -> list[str]:
     if shared == 1:
         return ["All give the same advice for every decision on record: the data decide, not the method."]
     share = in_a_sentence(percent(shared))
-    return [f"{least} differs most from it: the same advice for {share} of the decisions on record."]
+    return [f"{least} differs most from {chosen}: the same advice for {share} of the decisions on record."]
 
 
 def _structure_words(found: Comparison) -> list[str]:

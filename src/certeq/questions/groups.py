@@ -201,7 +201,7 @@ def _counted(batch: Batch, mine: Booleans, advised: Integers, name: str) -> OneG
 
 
 def _agreement(same: Booleans, unit: Integers) -> tuple[float, float, float]:
-    """How often rows are as advised, with Wilson's 90 % interval for as many rows as there are in effect.
+    """How often rows are as advised, with Wilson's 90% interval for as many rows as there are in effect.
 
     Rows of an episode are alike, so that n of them tell less: n is divided by how much larger the variance of the share
     is, taken over episodes, than over rows; where all rows are alike, by the mean length of an episode.

@@ -1,4 +1,4 @@
-"""Coverage: do 90 % intervals for the value of the chosen policy hold the truth nine times out of ten?"""
+"""Coverage: do 90% intervals for the value of the chosen policy hold the truth nine times out of ten?"""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 TITLE = "The study: regularizers without tuning against tuning in hindsight"
 CLAIM = (
-    "`learned_target`, which needs no tuning, loses at most 5 % more than the better of `none` and of discount and "
+    "`learned_target`, which needs no tuning, loses at most 5% more than the better of `none` and of discount and "
     "uniform prior with their strength chosen in hindsight on the very same data sets, in 95% of the cells without "
     "skewed data; at most .6 times as much as the latter, as a geometric mean over cells of worlds with positions; "
-    "less than the oracle ε* in most of those; and on the random chain at most 3 % more than `evidence`."
+    "less than the oracle ε* in most of those; and on the random chain at most 3% more than `evidence`."
 )
 NOTES = (
     "Not a figure of the paper. Each cell is a world, a way of collecting data and an amount of data. Ratios are mean "
