@@ -201,6 +201,8 @@ def _estimate(name: str, value: float, again: Floats, level: float, facts: _Fact
     if partial:
         notes.append(f"the watched part only: {facts.unwatched:.0%} of the time that counts comes after it")
     supported = facts.untried <= UNTRIED and facts.thin <= THIN
+    if not supported and not notes:
+        notes.append("too many of its decisions are for actions that were seldom or never taken there")
     trusted = isfinite(low) and supported and not thin and not partial
     size = facts.effective_size if weighed else None
     return Estimate(name, value, float(low), float(high), size, "; ".join(notes), trusted)

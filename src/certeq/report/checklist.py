@@ -18,6 +18,7 @@ from certeq.data.look import FEW
 from certeq.data.recipes.axes import OrMissing
 from certeq.questions import sure
 from certeq.questions.findings import Findings
+from certeq.report import tell
 
 D, T, G = "DECIDE-AI", "TRIPOD+AI", "Gottesman 2019"
 MARKUP = re.compile(r"([\\`*_\[\]<>#|!~&])")
@@ -124,8 +125,7 @@ def _goal(findings: Findings) -> str:
     if rules.average:
         return f"{goal} What counts is the reward per decision in the long run."
     ahead = f"over {several(rules.horizon, 'decision')}" if rules.horizon else "over all that follows"
-    unit = (learned.batch.unit if learned.batch is not None else "") or "step"
-    return f"{goal} Rewards are added up {ahead}, each {unit} discounted by {rules.discount:g}."
+    return f"{goal} Rewards are added up {ahead}, each {tell.unit(learned)} discounted by {rules.discount:g}."
 
 
 def _method(findings: Findings) -> str:

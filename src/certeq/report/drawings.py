@@ -112,11 +112,11 @@ def _values(findings: Findings) -> Picture:
     header += [("Claimed by the model", "number"), ("Optimism", "number")]
     counted = "from the first decision on" if found.watched is None else f"of {several(found.watched, 'decision')}"
     caption = f"Values {counted}, over {found.draws:,} models drawn from the posterior."
+    much = " The fitted model claims too much for a policy that was chosen in it." if found.optimism[0] > 0 else ""
     return Picture(
         "values",
         [Tracks(lines, scale.ticks(), keys=(Key("diamond", "", "claimed by the model"),))],
-        f"What each policy is worth{sure.period(findings)} in models that the data allow: mean and 90% interval. The "
-        "fitted model itself tends to claim too much for a policy that was chosen in it.",
+        f"What each policy is worth{sure.period(findings)} in models that the data allow: mean and 90% interval.{much}",
         tables.plain_table("values-table", caption, header, rows),
     )
 
@@ -136,8 +136,8 @@ def _chances(findings: Findings) -> Picture:
     return Picture(
         "chances",
         [Tracks(lines[::-1], [], keys=keys)],
-        "How sure the advice is where there is a choice: in how many states the advised action is best with which "
-        "chance. The policy table has each state's number.",
+        "How sure the advice is where there is a choice: the number of states by the chance that the advised action "
+        "is best. The policy table has the chance for each state.",
     )
 
 

@@ -49,6 +49,12 @@ def manifest(learned: Learned, given: Mapping[str, Any]) -> Iterator[tuple[str, 
     yield from ((harmless(name), harmless(value)) for name, value in given.items())
 
 
+def unit(learned: Learned) -> str:
+    """What the discount is for each of: a unit of time where steps have a duration, otherwise a decision."""
+    batch = learned.batch
+    return "decision" if batch is None or batch.duration is None else batch.unit
+
+
 def settings(summary: Summary) -> dict[str, str]:
     """How the policy was learned."""
     return {name: shorten(value, 300) for name, value in summary.settings.items() if value is not None}
