@@ -4,7 +4,7 @@
 action of a fine table but in a share of their decisions, and learns with default settings. It prints, for each world,
 share and number of episodes: how often the check says that people acted on more than the states hold; what the advice
 and the people are worth in the simulator, over the decisions that the report speaks of; how often advice is worth less;
-in how many data sets the report gives a chance of 90 % or more that it is better, and in how many of them it is worse;
+in how many data sets the report gives a chance of 90% or more that it is better, and in how many of them it is worse;
 and the same without the check. ``python -m benchmarks.guided values SEED DATA_SETS [WORLD ...]`` only values the advice
 and the people, over 60 decisions, with the cells that the rows choose and with eight for each column.
 """

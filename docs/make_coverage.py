@@ -38,10 +38,10 @@ def main(folder: Path) -> None:
         "",
         f"![{run['alt']}](coverage-pictures/coverage.svg)",
         "",
-        "## Coverage of 90 % intervals",
+        "## Coverage of 90% intervals",
         "",
-        "With 95 % intervals of the coverage; **bold** where it is surely below 88 %. “Shortest” is how many times as "
-        "wide all intervals of the panel would have to be to hold the truth in 90 %; “below” and “above” is where "
+        "With 95% intervals of the coverage; **bold** where it is surely below 88%. “Shortest” is how many times as "
+        "wide all intervals of the panel would have to be to hold the truth in 90%; “below” and “above” is where "
         "the truth lay when it was missed; “fits” is how often the report has nothing to say against the model, and "
         "“credible there” how often the credible interval held the truth in those data sets.",
         "",

@@ -93,7 +93,7 @@ which is what it does unless told. Those of others that start from action values
 own convention for actions that nobody tried. Where an estimator has the same definition in two of the libraries, its
 values agree to four digits. offline-rl-ope has bounds with one end, and no intervals. Nothing was tuned.
 
-Each cell: root mean squared error as a share of the true value, and in brackets how often the 90 % interval held the
+Each cell: root mean squared error as a share of the true value, and in brackets how often the 90% interval held the
 truth, how wide it was as a share of the true value, and in how many data sets certeq itself calls the estimate one to
 trust.
 """
@@ -199,7 +199,7 @@ def thin_intervals(run: Record) -> str:
         return ""
     return (
         "Off-policy evaluation: intervals for a policy that takes what was seldom tried hold the truth less often than "
-        f"the 90 % they are meant to. By the model itself and by fitted Q evaluation: {', '.join(lines)}. certeq calls "
+        f"the 90% they are meant to. By the model itself and by fitted Q evaluation: {', '.join(lines)}. certeq calls "
         f"the latter one to trust there in {_between(min(trusted), max(trusted))} of the data sets.\n"
     )
 
@@ -238,7 +238,7 @@ def _about(run: Record, worst: float) -> str:
     tuning, judged = run["sets"]
     fewer = "".join(f", of {name} {few[1]} and {few[0]}" for name, few in run.get("fewer", {}).items())
     return _how(run, f"{judged} data sets of each size judged, {tuning} others for the oracle{fewer}") + (
-        f"\nEach cell: mean ± its standard error, and in brackets the mean of the worst {100 * worst:g} % of the data "
+        f"\nEach cell: mean ± its standard error, and in brackets the mean of the worst {100 * worst:g}% of the data "
         "sets. Bold: the best mean, and what cannot be told from it (within two standard errors of the difference on "
         "the same data sets). Italics: tuned by the oracle, with the constants it chose.\n"
     )
@@ -326,7 +326,7 @@ def comparisons(found: dict[str, Record]) -> Iterator[Comparison]:
 
 def percent(share: float) -> str:
     """A share in whole percent."""
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.0f}%"
 
 
 def losses(found: dict[str, Record]) -> str:

@@ -83,7 +83,7 @@ for entry in found.entries:
 # %%
 findings = certeq.examine(learned, draws=DRAWS)
 value = findings.posterior.interval("the advice")
-print(f"The policy is worth {value.mean:.0f}, 90 % interval {value.low:.0f} to {value.high:.0f}.")
+print(f"The policy is worth {value.mean:.0f}, 90% interval {value.low:.0f} to {value.high:.0f}.")
 print(f"{len(findings.posterior.undecided())} of {findings.choice.sum()} states with a choice are undecided.")
 print(findings.fragility.lines()[0])
 print(findings.off_policy.verdict)

@@ -95,7 +95,7 @@ print("invented transitions:", invented.T.round(1).tolist())
 
 # %%
 def curves(size, data_sets):
-    """Mean loss with a 95 % band, for each method."""
+    """Mean loss with a 95% band, for each method."""
     found = {name: losses(size, name, data_sets, strength=STRENGTHS) for name in ("discount", "uniform_prior")}
     found |= {name: losses(size, name, data_sets) for name in ("least_mse", "evidence")}
     half = {name: 1.96 * lost.std(axis=0) / np.sqrt(len(lost)) for name, lost in found.items()}

@@ -4,7 +4,7 @@ Two worlds of `spibb_worlds`, cut after so many decisions; two policies, near to
 before any data. Everybody gets the same episodes and the true chances of the logged actions, certeq also without them
 (its default). Estimators that start from action values get those of the fitted table, computed here, the same for all
 others; an action that was never tried is worth there what the others of its state are. Intervals are meant to hold the
-truth in 90 % of the data sets; offline-rl-ope has none with two ends.
+truth in 90% of the data sets; offline-rl-ope has none with two ends.
 """
 
 from __future__ import annotations

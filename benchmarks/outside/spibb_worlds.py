@@ -3,7 +3,7 @@
 - *Random MDPs* (Laroche, Trichelair and Tachet des Combes 2019): 50 states, 4 actions, each pair leads to 4 states with
   chances cut at random; the state that is hardest to reach from the first is the goal and pays 1. A new world for
   every data set.
-- *Gridworld* (the same): 5×5 with two walls; a move goes where it should in 75 %, to either side in 10 % each, and back
+- *Gridworld* (the same): 5×5 with two walls; a move goes where it should in 75%, to either side in 10% each, and back
   in 5 %. From one corner to the opposite one, which pays 1.
 - *Wet chicken* (Hans and Udluft 2009, tabular): a river of 5×5 with a waterfall. The nearer, the better paid; who goes
   over starts again. It never ends: a log is one stretch of so many decisions.

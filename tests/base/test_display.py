@@ -41,10 +41,10 @@ def test_lengths_of_time_are_written_for_people(seconds, said):
 
 def test_shares_of_draws_are_never_certain_and_round_to_the_safe_side():
     assert [percent(share, draws) for share in (0.0, 1.0) for draws in (60, 400)] == [
-        "<1.7 %", "<0.3 %", ">98.3 %", ">99.7 %",
+        "<1.7%", "<0.3%", ">98.3%", ">99.7%",
     ]  # fmt: skip
-    assert percent(0.5, 60) == "50 %"
-    assert percent(1.0) == "100 %"
+    assert percent(0.5, 60) == "50%"
+    assert percent(1.0) == "100%"
 
 
 def test_one_thing_is_no_plural():

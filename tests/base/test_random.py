@@ -41,7 +41,7 @@ def test_numbers_fill_the_unit_interval_evenly():
     assert numbers.min() >= 0
     assert numbers.max() < 1
     cells = np.bincount((numbers * 20).astype(int), minlength=20)
-    assert ((cells - 10_000) ** 2 / 10_000).sum() < 45.3  # chi-square, 19 degrees of freedom, upper 0.06 %
+    assert ((cells - 10_000) ** 2 / 10_000).sum() < 45.3  # chi-square, 19 degrees of freedom, upper 0.06%
     assert abs(np.corrcoef(numbers[1:], numbers[:-1])[0, 1]) < 0.01
 
 

@@ -64,7 +64,7 @@ def test_of_too_many_states_to_read_there_are_arrays_and_they_advise_the_same(ce
     done = certeq("learn", file(ROWS), "--out", "found", "--force")
     assert done.code == 0
     assert "too many to read" in done.out
-    assert "Removed, so that nobody takes them for these: found/policy.json, found/policy.csv" in done.out
+    assert "Removed, so that nobody mistakes them for these results: found/policy.json, found/policy.csv" in done.out
     assert {path.name for path in Path("found").iterdir()} == {"policy.npz", "summary.json"}
     assert certeq("apply", "found/policy.npz", new, "-o", "arrays.csv").code == 0
     assert Path("arrays.csv").read_bytes() == Path("readable.csv").read_bytes()

@@ -26,7 +26,7 @@ def test_the_command_that_is_told_works(certeq):
     done = certeq("check", "rows.csv", "--reward", "deaths")
     assert done.code == 2
     assert done.out.count("✗") == 2
-    (line,) = [line for line in done.out.splitlines() if line.startswith("This would be taken: ")]
+    (line,) = [line for line in done.out.splitlines() if line.startswith("This would be accepted: ")]
     command = shlex.split(line.partition(": ")[2])
     assert command == ["certeq", "learn", "rows.csv", "--cost", "deaths", "--missing", "sbp=category"]
     assert certeq(*command[1:], "--out", "found").code == 0

@@ -300,7 +300,7 @@ def test_what_is_no_table_is_one_paragraph(refused, file, tmp_path):
         (empty, "There is no Parquet file (.parquet) in"),
         (tmp_path, "cut.parquet cannot be read"),
         (cut, "cut.parquet"),
-        (file(b"\x89PNG\r\n", "x.png"), "of no kind that certeq reads"),
+        (file(b"\x89PNG\r\n", "x.png"), "is not a kind of file that certeq reads"),
     ):
         assert says in refused("learn", source)
 

@@ -105,11 +105,11 @@ def test_where_rewards_fall_is_told():
     table = dict(ROWS, benefit=(np.arange(N) % 10 == 9) * RANDOM.choice([0, 1], N))
     told = "\n".join(certeq.check(table).lines())
     assert "Rewards have 2 different values from 0 to 1" in told
-    assert "100% of their variation stands on rows that end an episode." in told
+    assert "100% of their variation is on rows that end an episode." in told
 
 
 def test_states_that_are_many_for_the_rows_are_pointed_out():
     table = ROWS | {f"x{i}": RANDOM.random(N) for i in range(4)}
-    assert any("The states are many for the rows" in alert for alert in certeq.check(table, bins=4).alerts())
+    assert any("There are many states for so few rows" in alert for alert in certeq.check(table, bins=4).alerts())
     learned = certeq.learn(certeq.read(table, bins=4))
-    assert any("The states are many for the rows" in alert for alert in learned.summary.alerts)
+    assert any("There are many states for so few rows" in alert for alert in learned.summary.alerts)

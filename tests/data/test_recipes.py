@@ -455,5 +455,5 @@ def test_units_stand_after_numbers_and_travel_in_the_file():
 
 
 def test_only_numbers_have_units():
-    with pytest.raises(InputError, match="'ward' is no column of numbers"):
+    with pytest.raises(InputError, match="'ward' is not a column of numbers"):
         fit({"ward": ["a", "b"]}).measured({"ward": "kg"})

@@ -350,4 +350,4 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(figure("heat_map"), "work", interrupted)
     ran = command("heat_map", "--out", tmp_path)
     assert ran.exit_code == 130
-    assert "the same command goes on from there" in ran.output
+    assert "the same command picks up from there" in ran.output

@@ -201,7 +201,7 @@ def test_rules_that_count_steps_are_refused_where_time_counts(said, words) -> No
 
 
 def test_paid_needs_durations_and_durations_must_be_later() -> None:
-    with pytest.raises(InputError, match="speaks of steps that have a duration"):
+    with pytest.raises(InputError, match="is about steps that have a duration"):
         learn(replace(logged(50, rng=0), duration=None), paid="end")
     with pytest.raises(InputError, match="the next decision must come later"):
         replace(logged(5, rng=0), duration=[1, 1, 0, 1, 1])

@@ -177,7 +177,7 @@ def test_chances_that_limits_are_kept_are_of_the_same_models() -> None:
         ({"limit": "units<=3", "risk": 0.05}, "leave one of them out"),
         ({"limit": "units<=3", "reward_pool": "near"}, "With a limit rewards are not pooled"),
         ({"limit": "units<=3", "regularizer": "discount", "planning_discount": 0.5}, "costs would come out too low"),
-        ({"limit": "units<=3", "reward": np.zeros((3, 3))}, "not by a table of known rewards"),
+        ({"limit": "units<=3", "reward": np.zeros((3, 3))}, "not a table of known rewards"),
     ],
 )
 def test_limits_that_cannot_be_are_refused_in_words(said, words) -> None:

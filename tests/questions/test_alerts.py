@@ -52,7 +52,7 @@ def test_few_effective_episodes_are_an_alert():
     rows = certeq.Batch(zeros, action, zeros - 1, 1, 2, reward=5.0 * action, episode=np.arange(n), time=zeros)
     found = examine(certeq.learn(rows, min_share=0), draws=100)
     assert found.off_policy.effective_size < 10
-    assert any("The episodes themselves do not back the advice" in alert for alert in alerts(found))
+    assert any("The episodes alone cannot confirm the advice" in alert for alert in alerts(found))
 
 
 @pytest.mark.parametrize("well", [True, False])

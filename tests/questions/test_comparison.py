@@ -162,7 +162,7 @@ def test_the_standard_error_is_that_of_a_mean_over_episodes():
 
 
 def test_a_difference_is_a_tie_just_where_its_interval_includes_zero():
-    """Against a literal count: 90 % of the sorted differences of paired draws, and two standard errors of leads."""
+    """Against a literal count: 90% of the sorted differences of paired draws, and two standard errors of leads."""
     scores = {DEFAULT: (-1.0, 0.1), "none": (-1.01, 3.0), "evidence": (-1.3, 0.1), "discount": (np.nan, 0.0)}
     worth = {DEFAULT: (1.0, 0.3), "none": (0.9, 0.3), "evidence": (-3.0, 0.3), "discount": (4.0, 0.3)}
     found = made_up(scores, worth | {RECORDED: (1.1, 0.3)})
@@ -170,14 +170,14 @@ def test_a_difference_is_a_tie_just_where_its_interval_includes_zero():
     for name, word in words.items():
         one, two = (found.values.state_values[found.values.names.index(each)] for each in (name, DEFAULT))
         apart = sorted(float(a - b) for a, b in zip(one[:, 0], two[:, 0], strict=True))
-        includes = apart[9] <= 0 <= apart[190]  # of 200: 5 % on either side
+        includes = apart[9] <= 0 <= apart[190]  # of 200: 5% on either side
         assert includes == (word == "a tie")
         assert found.worth(name)[0] == word
     assert [found.prediction(name)[0] for name in scores] == ["recommended", "a tie", "worse", "predicts nothing"]
     told = " ".join(found.lines())
     assert "the advice of discount is worth more than that of learned_target: by" in told
     assert "The advice of learned_target is worth more than that of evidence; it ties with that of none" in told
-    assert "Whether it beats what was recorded, certeq learn tells" in told
+    assert "To see whether it beats what was recorded, run certeq learn" in told
     assert "chance" not in told
     against = {each["name"]: each["against_recommended"] for each in found.to_json()["regularizers"]}
     assert against["none"]["value"]["verdict"] == against["none"]["prediction"]["verdict"] == "a tie"

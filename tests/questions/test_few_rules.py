@@ -101,10 +101,10 @@ def test_one_action_everywhere_is_one_rule_and_chaos_is_said_to_be_none():
     cells = grid(6, 6)
     axes = tuple(Bins(name, (1.0, 2.0, 3.0, 4.0, 5.0)) for name in "xy")
     always = few_rules(policy_on(axes, cells, [2] * 36, [3] * 36))
-    assert always.lines() == ["One rule, “c” everywhere, agrees with the advice in 100 % of visits."]
+    assert always.lines() == ["One rule, “c” everywhere, agrees with the advice in 100% of visits."]
     board = few_rules(policy_on(axes, cells, cells.sum(axis=1) % 2, [3] * 36))
     assert not board.good
-    assert "No 6 rules or fewer say what the advice says" in board.lines()[0]
+    assert "No 6 rules or fewer reproduce the advice" in board.lines()[0]
     assert board.to_json()["agreement"] == board.agreement
 
 

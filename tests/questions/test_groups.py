@@ -69,7 +69,7 @@ def test_the_advice_that_helps_most_and_harms_some_is_found_out():
     (alert,) = found.alerts()
     assert "'young'" in alert
     assert "more likely worse" in alert
-    assert any("'young' gains" in line and "less by the advice than 'old'" in line for line in found.lines())
+    assert any("'young' gains" in line and "less from the advice than 'old'" in line for line in found.lines())
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def test_who_comes_first_is_drawn_again_unless_it_is_said():
 
 
 def test_words_say_when_it_is_not_wide_and_when_many_pairs_are_thin():
-    assert "not much more" in Outer(0.0, 1.5, (0.0, 1.0), 10, 0.9, ()).lines()[-1]
+    assert "not much wider" in Outer(0.0, 1.5, (0.0, 1.0), 10, 0.9, ()).lines()[-1]
     assert "have few rows" in Outer(0.0, 9.0, (0.0, 1.0), 10, 0.9, ()).lines()[-1]
 
 

@@ -55,7 +55,7 @@ def test_what_gains_most_of_all_that_keeps_the_risk_is_chosen():
 
 def test_what_keeps_the_risk_and_may_not_be_chosen_is_told():
     steps = (following(0.9, 2, 0.96), following(0.5, 4, 0.99))
-    assert "--min-chance 0.5 would let all of it be followed" in Risk(0.05, 0.8, steps, 100).lines()[0]
+    assert "with --min-chance 0.5, all of it could be followed" in Risk(0.05, 0.8, steps, 100).lines()[0]
     assert "--min-chance" not in Risk(0.05, 0.0, steps, 100).lines()[0]
     assert "--min-chance" not in Risk(0.005, 0.8, steps, 100).lines()[0]
 

@@ -26,7 +26,7 @@ def with_part(found, **parts):
 def test_both_intervals_are_told_with_what_they_believe(found):
     credible, *between, outer = list(sentences(found))
     assert credible.startswith("If rows are alike in the way the model believes")
-    assert outer.startswith("Whatever the rows that nobody saw are like")
+    assert outer.startswith("Whatever the unseen rows are like")
     assert "with a chance of" in credible
     written = to_json(found)
     assert written["words"] == [credible, *between, outer]
@@ -80,10 +80,10 @@ def test_what_states_leave_out_is_taken_off_as_well(found):
     assert forgetful.interval(ADVICE).low == pytest.approx(plain.interval(ADVICE).low - 2.0)
     assert forgetful.difference(ADVICE, RECORDED).better <= plain.difference(ADVICE, RECORDED).better
     told = with_part(found, posterior=forgetful)
-    assert any("low end is another 2 lower for what the states leave out" in said for said in sentences(told))
+    assert any("low end is another 2 lower because of what the states leave out" in said for said in sentences(told))
     assert to_json(told)["history"] == 2.0
     alone = with_part(found, posterior=replace(forgetful, flattery=0.0))
-    assert any("low end is 2 lower for what" in said for said in sentences(alone))
+    assert any("low end is 2 lower because of what" in said for said in sentences(alone))
 
 
 def test_no_chance_is_told_where_the_advised_pairs_are_thin(found):

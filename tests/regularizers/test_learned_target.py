@@ -84,7 +84,7 @@ def test_what_is_believed_is_said_in_words():
     _, counts = river(200, 1, 9)
     alone = Counts(counts.transitions[0], positions=counts.positions)
     details = shrink(alone, "learned_target").details
-    assert "believed with 100%" in details.words()
+    assert "has a probability of 100%" in details.words()
     assert "what this action does" in details.words(0)
     with pytest.raises(InputError, match="one data set"):
         shrink(counts, "learned_target").details.words()

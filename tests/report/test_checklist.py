@@ -33,7 +33,7 @@ def test_answers_are_those_of_this_run(found):
     assert f"{summary.rows:,} decisions in {summary.episodes} episodes" in text
     assert f"{summary.pairs_seen} of {summary.pairs} pairs" in text
     better = posterior.difference("the advice", "what was recorded").better
-    told = re.search(r"Chance that it is better: ([^.]*\.?\d* %)", text)
+    told = re.search(r"Chance that it is better: ([^.]*\.?\d*%)", text)
     assert told[1].endswith(percent(better, posterior.draws).lstrip(">"))
     assert ", ".join(found.learned.policy.action_names) in text
     as_advised = found.support.sum() / found.learned.policy.visits.sum()

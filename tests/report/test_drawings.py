@@ -49,8 +49,8 @@ def test_numbers_lie_on_the_scale_in_proportion_and_ticks_are_round(low, high):
 def test_columns_that_explain_less_than_nothing_have_their_place_too():
     chosen = Chosen({"x": 4, "y": 1}, (), 300, curve={"x": {1: -0.03, 4: 0.02}, "y": {1: 0.02}})
     (tracks,) = _cuts(chosen).parts
-    assert [line.text for line in tracks.lines] == ["4 cells, +5.0 %", "not used"]
-    assert "−2 %" in [words for _, words in tracks.ticks]
+    assert [line.text for line in tracks.lines] == ["4 cells, +5.0%", "not used"]
+    assert "−2%" in [words for _, words in tracks.ticks]
 
 
 def test_an_interval_that_nobody_knows_is_a_dot():
@@ -74,7 +74,7 @@ def test_a_few_states_are_a_table_with_every_count_that_may_be_told(found):
 def test_many_states_are_added_up_along_the_columns_that_matter_to_the_advice(many):
     teller, policy = Teller(many, 0), many.learned.policy
     grids, caption = sheets.count_map(many, teller)
-    assert "add up" in caption
+    assert "adds up" in caption
     assert [grid.title for grid in grids] == ["0", "1", "2"]
     cells = policy.recipe.cells
     for a, grid in enumerate(grids):
@@ -100,6 +100,47 @@ def test_a_box_of_many_states_has_the_color_of_what_is_advised_for_most_visits(m
             shares = [often[here & (policy.actions == a)].sum() / often[here].sum() for a in range(3)]
             assert box.look == f"c{int(np.argmax(shares))}"
             assert abs(float(box.text.strip("<>% ")) / 100 - max(shares)) < 0.011
+
+
+def test_long_columns_with_an_order_are_cut_into_bands_and_states_added_up_in_them():
+    random = np.random.default_rng(8)
+    n = 9000
+    height, weight = random.integers(60, size=n), random.integers(40, size=n)
+    rows = {"height": height, "weight": weight, "action": (height + weight) % 2, "reward": 1.0 * (weight > 9)}
+    rows |= {f"next_{name}": np.roll(rows[name], -1) for name in ("height", "weight")}
+    columns = ["height", "weight"]
+    told = {
+        "state": columns,
+        "next_state": [f"next_{name}" for name in columns],
+        "bins": dict.fromkeys(columns, "labels"),
+    }
+    found = Findings(learn(certeq.read(rows, **told), regularizer="evidence"))
+    teller, policy = Teller(found, 0), found.learned.policy
+    grids, caption = sheets.count_map(found, teller)
+    assert "adds up" in caption
+    recipe = policy.recipe
+    names = [[int(word) for word in axis.words(alone=True)] for axis in recipe.axes]
+    for a, grid in enumerate(grids):
+        assert grid.down.inner[:2] == ("up to 7", "8 to 15")
+        assert (len(grid.down.inner), grid.across.inner[-1]) == (sheets.BANDS, "35 or more")
+        for i, line in enumerate(grid.boxes):
+            for j, box in enumerate(line):
+                total = 0
+                for (h, w), visits in zip(recipe.cells, policy.visits, strict=True):
+                    inside = [_within(names[0][h], grid.down.inner[i]), _within(names[1][w], grid.across.inner[j])]
+                    total += visits[a] if all(inside) else 0
+                assert box.text == (f"{total:,}" if total else "")
+    shuffled = Findings(learn(certeq.read(rows, **told, unordered=columns), regularizer="evidence"))
+    assert sheets.count_map(shuffled, Teller(shuffled, 0)) == ([], sheets.NO_MAP)  # neighbors only where there are any
+
+
+def _within(number, words):
+    if words.startswith("up to "):
+        return number <= int(words.removeprefix("up to "))
+    if words.endswith(" or more"):
+        return number >= int(words.removesuffix(" or more"))
+    low, _, high = words.partition(" to ")
+    return int(low) <= number <= int(high)
 
 
 def test_states_without_a_short_column_have_no_map_but_a_table():

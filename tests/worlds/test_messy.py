@@ -111,7 +111,7 @@ SAID = ("--episode", "stay", "--time", "charted", "--action", "treatment", "--mi
 
 def test_what_is_known_only_afterwards_leads_the_summary(logged):
     done, policy = learned(logged(CLINIC, cases=250), CLINIC.options)
-    assert done.output.startswith("! Left out of the state, as known only afterwards: 'nights_in_all'")
+    assert done.output.startswith("! Left out of the state, as known only afterward: 'nights_in_all'")
     assert not {"nights_in_all", "outcome"} & set(policy.recipe.column_names)
 
 

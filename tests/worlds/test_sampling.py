@@ -124,7 +124,7 @@ def test_uniform_pairs_are_uniform():
     np.testing.assert_array_equal(np.bincount(batch.data_set), 24)
     visits = np.bincount(batch.state * 2 + batch.action, minlength=12)
     chi_square = ((visits - 2000) ** 2 / 2000).sum()
-    assert chi_square < 31.3  # 99.9 % point at 11 degrees of freedom
+    assert chi_square < 31.3  # 99.9% point at 11 degrees of freedom
 
 
 def test_equal_pairs_are_equal():
@@ -171,7 +171,7 @@ def test_random_lengths_are_uniform_from_none_to_the_longest():
     lengths = np.bincount(batch.episode, minlength=3100)
     times = np.bincount(lengths, minlength=31)
     assert len(times) == 31
-    assert ((times - 100) ** 2 / 100).sum() < 59.7  # 99.9 % point at 30 degrees of freedom
+    assert ((times - 100) ** 2 / 100).sum() < 59.7  # 99.9% point at 30 degrees of freedom
 
 
 def test_a_deterministic_behavior_takes_its_actions():

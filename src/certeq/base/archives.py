@@ -41,7 +41,7 @@ def _arrays(
     members = archive.infolist()
     names = [member.filename.removesuffix(".npy") for member in members]
     if len(set(names)) < len(names) or "about" not in names or not set(names) <= {*kinds}:
-        raise InputError(f"{name} is not a {what}, as certeq writes it.")
+        raise InputError(f"{name} is not a {what} as written by certeq.")
     if sum(member.file_size for member in members) > limit:
         raise InputError(f"{name} unpacks to more than {limit:,} bytes. If that is meant, {way_out('bytes')}.")
     if members[names.index("about")].file_size > most("policy_bytes"):  # JSON takes many times its size in memory

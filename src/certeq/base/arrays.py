@@ -51,8 +51,8 @@ def check_level(level: float) -> None:
 def middle(values: Floats, level: float, axis: int = -1) -> Floats:
     """Ends of the interval with equal tails that one more draw, like these, falls into with this chance; two in front.
 
-    Of n draws the i-th smallest has i/(n + 1) below it (Weibull's rule). The usual rule, (i - 1)/(n - 1), leaves 0.9 %
-    too much outside a 90 % interval with 200 draws.
+    Of n draws the i-th smallest has i/(n + 1) below it (Weibull's rule). The usual rule, (i - 1)/(n - 1), leaves 0.9%
+    too much outside a 90% interval with 200 draws.
     """
     check_level(level)
     return np.asarray(np.quantile(values, ((1 - level) / 2, (1 + level) / 2), axis=axis, method="weibull"))

@@ -133,7 +133,7 @@ def _bytes(line: socket.socket, number: int, scheduler: str) -> bytes:
 
 
 def _no_scheduler(scheduler: str) -> InputError:
-    return InputError(f"What listens at {scheduler} is not a Dask scheduler, or speaks as none that certeq knows.")
+    return InputError(f"What listens at {scheduler} is not a Dask scheduler, or not one that certeq knows.")
 
 
 def _check_certificates(dask: Any) -> None:

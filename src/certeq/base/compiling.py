@@ -30,7 +30,7 @@ PATIENCE = 120  # seconds in all; after that it is compiled here as well
 SUM = hashlib.sha256().digest_size
 if "numba" not in sys.modules and Path(CONFIG).exists():
     raise InputError(
-        f"There is a file {CONFIG} in this folder, by which whoever made it would decide how certeq compiles and what "
+        f"There is a file {CONFIG} in this folder, which lets whoever made it decide how certeq compiles and what "
         "it loads. Run certeq from another folder, or remove the file."
     )
 

@@ -45,10 +45,15 @@ def percent(value: float, draws: int = 0) -> str:
         raise no_number("A share in the report")
     if draws and value in (0, 1):
         one = ceil(1000 / draws) / 10  # draw of them, in percent
-        return f">{100 - one:g} %" if value else f"<{one:g} %"
+        return f">{100 - one:g}%" if value else f"<{one:g}%"
     if 0 < value < 0.005:
-        return "<1 %"
-    return ">99 %" if 0.995 <= value < 1 else f"{value:.0%}".replace("%", " %")
+        return "<1%"
+    return ">99%" if 0.995 <= value < 1 else f"{value:.0%}"
+
+
+def in_a_sentence(share: str) -> str:
+    """A share as a sentence says it: over 99% for >99%."""
+    return share.replace(">", "over ").replace("<", "under ")
 
 
 def of_draws(value: float) -> str:

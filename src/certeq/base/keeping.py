@@ -104,4 +104,4 @@ def _feed(mark: Any, thing: Any) -> None:
         text = repr(thing.item() if isinstance(thing, np.generic) else thing).encode()
         mark.update(f"value {len(text)}:".encode() + text)
     else:
-        raise InputError(f"Work with a setting of the kind {type(thing).__name__} cannot be kept and gone on with.")
+        raise InputError(f"Work with a setting of the kind {type(thing).__name__} cannot be kept and resumed.")

@@ -85,7 +85,7 @@ def apply(
         low, high = advisor.ranges[name]
         console.print(
             f"[yellow]![/yellow] {show.escape(name)} is out of range in {several(count, 'row')}: the data had "
-            f"{low:g} to {high:g}. Advice there is what the outermost cell says."
+            f"{low:g} to {high:g}. Advice there is that of the outermost cell."
         )
     show.written(console, out)
 

@@ -20,7 +20,8 @@ def audit(
     data: source.RowsOrCounts = None,
     *,
     planning_discount: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="The lower discount that was, or would be, planned with.")
+        float | None,
+        typer.Option(metavar="NUMBER", help="The lower discount that was, or would be, used for planning."),
     ] = None,
     threshold: Annotated[
         int, typer.Option(metavar="NUMBER", help="Visits below which the shortcut 'threshold' drops a pair.")
@@ -31,7 +32,7 @@ def audit(
     output: Annotated[Output, Without.of("checklist")],
     work: Work,
 ) -> None:
-    """Tell what planning with a lower discount assumes about your data.
+    """Show what planning with a lower discount assumes about your data.
 
     For each pair, how many invented transitions the lower discount amounts to; how the advice would differ if as many
     were spread evenly, if the data chose their number, and without any; what common shortcuts mean in the same terms.

@@ -71,4 +71,4 @@ def tell(console: Console, found: Checked, name: str) -> None:
         console.print(show.escape(line))
     way = found.command(name)
     if way is not None:
-        console.print(f"{'Next' if found.ready else 'This would be taken'}: {show.escape(way)}", soft_wrap=True)
+        console.print(f"{'Next' if found.ready else 'This would be accepted'}: {show.escape(way)}", soft_wrap=True)

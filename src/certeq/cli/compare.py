@@ -27,7 +27,7 @@ def compare(
         list[str] | None, typer.Option(help="Compare only these. By default, all that need nothing from you.")
     ] = None,
     folds: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Parts that the episodes are dealt into, each predicted in turn.")
+        int, typer.Option(metavar="NUMBER", help="Parts to split the episodes into; each is predicted from the others.")
     ] = 5,
     request: Request,
     known: source.Known,
@@ -90,7 +90,7 @@ def _table(console: Console, found: Comparison) -> None:
 
     table = Table(header_style="bold", box=None, pad_edge=False)
     table.add_column("regularizer", no_wrap=True)
-    for name in ("strength", "prediction (s.e.)", "value (90 % interval)", "agrees"):
+    for name in ("strength", "prediction (s.e.)", "value (90% interval)", "agrees"):
         table.add_column(name, justify="right" if name in ("strength", "agrees") else "left")
     for each in found.entries:
         table.add_row(

@@ -27,13 +27,13 @@ def count(
         "counts.npz"
     ),
     fingerprint: Annotated[
-        bool, typer.Option(help="Record a SHA-256 of the files, which takes reading them again.")
+        bool, typer.Option(help="Record a SHA-256 of the files, which means reading them again.")
     ] = True,
     resume: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Keep counts of parts of the files there; the same command then goes on where it was stopped.",
+            help="Keep counts of parts of the files there; the same command then picks up where it stopped.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,

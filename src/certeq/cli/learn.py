@@ -30,10 +30,10 @@ def learn(
     """Learn a policy from logged decisions.
 
     Reads rows (state, action, reward, next state), or rows in order of time for each episode; counts them; regularizes
-    what is estimated; plans; and writes policy.json, policy.csv, summary.json and report.html. Of very many states it
+    what is estimated; plans; and writes policy.json, policy.csv, summary.json and report.html. With very many states it
     writes policy.npz in place of the first two, which certeq apply reads as well.
 
-    A folder of Parquet files is counted without being held in memory, as certeq count does it, here or, with
+    A folder of Parquet files is counted without being held in memory, as certeq count does, here or, with
     --scheduler, on a Dask cluster whose workers send counts and never rows. What only rows can tell is then missing in
     the report, with the reason.
 
@@ -89,7 +89,7 @@ def learn(
     show.written(console, *(path for path in paths.values() if path in files))
     if removed:
         names_of = ", ".join(map(show.escape, removed))
-        console.print(f"Removed, so that nobody takes them for these: {names_of}", soft_wrap=True)
+        console.print(f"Removed, so that nobody mistakes them for these results: {names_of}", soft_wrap=True)
     if not policy.readable:
         console.print(
             f"{len(policy.visits):,} states are too many to read one by one: policy.npz holds the policy for certeq "
@@ -97,7 +97,9 @@ def learn(
             "Policy.load('policy.npz').save('policy.json') writes the readable form."
         )
     if learned.interrupted:
-        console.print("Planning was stopped, and this is what it had by then." + " No report was made." * output.report)
+        console.print(
+            "Planning was stopped; this is what it had found by then." + " No report was made." * output.report
+        )
         raise typer.Exit(130)
 
 

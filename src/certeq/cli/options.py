@@ -70,7 +70,7 @@ class Output:
     suppress_below: int = said(
         0, "Hide smaller counts in the report. (The other files have them all.)", panel=OUTPUT, check=_at_least(0)
     )
-    seed: int = said(0, "Seed of whatever is random.", panel=OUTPUT, check=_at_least(0))
+    seed: int = said(0, "Seed of everything random.", panel=OUTPUT, check=_at_least(0))
     force: bool = said(False, "Overwrite existing results.", panel=OUTPUT)
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class Work:
         None,
         "A running Dask scheduler, tcp://host:port or tls://host:port, whose workers share it instead. They read "
         "Parquet themselves, by the same path. To compare, they are sent the rows as numbers of states and actions; "
-        "otherwise no row leaves its place.",
+        "otherwise no row is sent anywhere.",
         panel=LARGE,
         metavar="ADDRESS",
     )

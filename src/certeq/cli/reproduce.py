@@ -39,14 +39,14 @@ def reproduce(
         Path | None,
         typer.Option(metavar="PATH", help="Folder for the results; certeq-out/reproduction-PROFILE by default."),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Same seed, same tables, whatever the workers.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Same seed, same tables, however many workers.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Start over, replacing existing results.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="Show the figures and their claims, and exit.")] = False,
 ) -> None:
-    """Compute the paper's figures again and judge what it claims.
+    """Recompute the paper's figures and judge its claims.
 
     Writes for each figure its table, its picture and its verdicts, and index.html and verdicts.json over all of them. A
-    run that was stopped goes on where it was when it is started again.
+    run that was stopped picks up where it left off when it is started again.
     """
     from certeq.base.arrays import whole
     from certeq.cli import show
@@ -66,7 +66,7 @@ def reproduce(
         with progress.watch(console) as watch:
             outcome = driver.reproduce(order, watch, workers=workers, scheduler=scheduler, force=force)
     except KeyboardInterrupt:
-        typer.echo("Stopped. What was finished is kept; the same command goes on from there.", err=True)
+        typer.echo("Stopped. What was finished is kept; the same command picks up from there.", err=True)
         raise typer.Exit(130) from None
     _verdicts(console, outcome)
     if outcome.records:
@@ -74,7 +74,7 @@ def reproduce(
     for name, error in outcome.failures.items():
         typer.echo(f"{name} could not be finished: {error}", err=True)
     if outcome.failures:
-        typer.echo("The same command tries again what is missing.", err=True)
+        typer.echo("The same command tries what is missing again.", err=True)
         raise typer.Exit(1)
 
 

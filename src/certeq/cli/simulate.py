@@ -26,7 +26,7 @@ def simulate(
         str, typer.Option(metavar="TEXT", help="random, or the name of an action to always take.")
     ] = "random",
     policy: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Follow a policy.json (random where it is silent).")
+        Path | None, typer.Option(metavar="PATH", help="Follow a policy.json (at random where it advises nothing).")
     ] = None,
     setting: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the environment, NAME=VALUE.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certeq.base.arrays import Booleans, Integers, Rng, generator, whole
-from certeq.base.display import several
+from certeq.base.display import in_a_sentence, percent, several
 from certeq.data.batch import Batch
 
 FEW = 100  # rows that have a previous row in their episode; with fewer the check finds nothing either way
@@ -48,9 +48,10 @@ class MarkovCheck:
         told = f"({self.rows:,} rows, excess {max(self.excess, 0):.3f} bits, p = {self.p_value:.3g})"
         if self.markov:
             return [f"The states look Markov: the previous state tells nothing more about the next one {told}."]
+        little = in_a_sentence(percent(self.share))
         return [
-            f"The states are not quite Markov: the previous state removes {self.share:.0%} of what state and action "
-            f"leave open about the next one {told}. Finer bins, or the previous value as a further column, may help."
+            f"The states are not quite Markov: the previous state removes {little} of what state and action "
+            f"leave open about the next one {told}. Finer bins, or the previous value as another column, may help."
         ]
 
 

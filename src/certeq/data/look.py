@@ -79,7 +79,7 @@ class Look:
         middle = float(np.median(lasted))
         far = int((lasted > FAR * middle).sum())
         yield (
-            f"The next decision came {self.batch.lasting(lasted)} later, median {number(middle)}. Gaps, of more than "
+            f"The next decision came {self.batch.lasting(lasted)} later, median {number(middle)}. Gaps of more than "
             f"{FAR} times the median: {far:,} of {several(len(lasted), 'step')}."
         )
 
@@ -99,12 +99,12 @@ class Look:
         )
         share = lost(earned, ~self.batch.ended)
         if share > 0.1:
-            yield f"{share:.0%} of their variation stands on rows that end an episode."
+            yield f"{share:.0%} of their variation is on rows that end an episode."
 
     def _actions(self) -> Iterator[str]:
         often = self.visits.sum(axis=0)
         order = np.argsort(-often, kind="stable")
-        names = [f"{shorten(self.batch.action_names[a], 40)} {often[a] / often.sum():.0%}" for a in order[:LISTED]]
+        names = [f"{shorten(self.batch.action_names[a], 40)} ({often[a] / often.sum():.0%})" for a in order[:LISTED]]
         more = f" and {len(order) - LISTED:,} more" if len(order) > LISTED else ""
         yield f"Actions, by share of the rows: {', '.join(names)}{more}."
 
@@ -122,8 +122,8 @@ class Look:
         middle = float(np.median(self.visits.sum(axis=1)))
         if middle < FEW and self.binning is not None:
             yield (
-                f"The states are many for the rows: half of them have {middle:g} rows or fewer. Cut more coarsely "
-                "(--bins 2), or name fewer columns (--state)."
+                f"There are many states for so few rows: half of the states have {middle:g} rows or fewer. Cut more "
+                "coarsely (--bins 2), or name fewer columns (--state)."
             )
 
     def _one_sided(self) -> Iterator[str]:
@@ -137,7 +137,7 @@ class Look:
         rare = np.flatnonzero((often > 0) & (often < RARE * often.sum()))
         if len(rare):
             name = shorten(self.batch.action_names[rare[0]], 40)
-            others = f" So were {several(len(rare) - 1, 'other action')}." if len(rare) > 1 else ""
+            others = f" The same is true of {several(len(rare) - 1, 'other action')}." if len(rare) > 1 else ""
             yield f"Action {name!r} was taken in only {several(int(often[rare[0]]), 'row')}, under {RARE:.0%}.{others}"
 
     def _acting(self) -> Iterator[str]:
@@ -152,7 +152,7 @@ class Look:
             finer = "Cut it more finely (--bins)" if found.used else "Make it part of the state (--state)"
             yield (
                 f"{found.line} What followed an action is then partly due to why it was chosen: the advice may look "
-                "better than it is, and even be worse than what was done. Intervals and chances do not allow for "
+                "better than it is, and may even be worse than what was done. Intervals and chances do not allow for "
                 f"that. {finer}, as far as the rows allow."
             )
 
@@ -160,8 +160,7 @@ class Look:
         check = None if self.binning is None else self.binning.markov
         if check is not None and check.markov is False and check.share >= TRIFLE:
             yield (
-                "The states are not quite Markov, so that values and advice may be off: history matters beyond the "
-                "state."
+                "The states are not quite Markov, so values and advice may be off: history matters beyond the state."
             )
 
 

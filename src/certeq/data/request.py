@@ -98,7 +98,7 @@ class Request:
     ends: Any = said(
         None,
         "Whether an episode without such marks is over at its last row: always, never (it was cut off), or a column "
-        "that says so there. By default the data decide, and the report begins with how.",
+        "that says so there. By default the data decide, and the report says first how they did.",
         panel=COLUMNS,
         kind="column",
         metavar="[always|never|COLUMN]",

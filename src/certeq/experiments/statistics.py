@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and its 95 % confidence interval."""
+    """A mean and its 95% confidence interval."""
 
     mean: float
     low: float
@@ -34,7 +34,7 @@ class Interval:
 
 
 def interval(values: Any) -> Interval:
-    """Mean of independent values with Student's 95 % interval."""
+    """Mean of independent values with Student's 95% interval."""
     mean, half = bands(np.asarray(values, dtype=np.float64))
     return Interval(float(mean), float(mean - half), float(mean + half))
 
@@ -55,7 +55,7 @@ def ratio(first: Any, second: Any) -> Interval:
 
 
 def bands(values: Floats) -> tuple[Floats, Floats]:
-    """Mean and half width of the 95 % interval along the first axis; one value alone has an endless interval."""
+    """Mean and half width of the 95% interval along the first axis; one value alone has an endless interval."""
     n = len(values)
     half = quantile(n) * values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.inf)
     return np.asarray(values.mean(axis=0)), np.asarray(half)
@@ -77,7 +77,7 @@ def hindsight(losses: Floats) -> Floats:
 
 
 def summarize(table: pl.DataFrame, values: Sequence[str]) -> pl.DataFrame:
-    """Number, means and 95 % half widths of the measured columns for each combination of all other columns."""
+    """Number, means and 95% half widths of the measured columns for each combination of all other columns."""
     import polars as pl
 
     over = ("data_set", "cell", *values)

@@ -92,7 +92,7 @@ def strengths_of(table: pl.DataFrame) -> Floats:
 
 
 def together(differences: Floats) -> tuple[Floats, Floats]:
-    """Ends of 95 % intervals of the mean of each column, all of which hold together (Bonferroni)."""
+    """Ends of 95% intervals of the mean of each column, all of which hold together (Bonferroni)."""
     n, k = differences.shape
     mean, half = bands(differences)
     if n > 1:

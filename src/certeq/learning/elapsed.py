@@ -58,7 +58,7 @@ def paid(batch: Batch | Tallied, rules: Rules) -> Batch | Tallied:
     """The rows with rewards as they count when they are paid, and the words that tell it."""
     if isinstance(batch, Tallied) or batch.duration is None:
         if rules.paid != "start":
-            raise InputError("paid= speaks of steps that have a duration: name it when rows are read (--duration).")
+            raise InputError("paid= is about steps that have a duration: name it when rows are read (--duration).")
         return batch
     _check(rules)
     lasted = batch.duration
@@ -94,8 +94,8 @@ def _check(rules: Rules) -> None:
     """Refuse rules that count steps rather than time."""
     if rules.regularizer == "discount":
         raise InputError(
-            "Steps have a duration here, and a lower planning discount for all of them alike is none for time: say a "
-            "lower discount= instead (--discount), or choose another regularizer."
+            "Steps have a duration here, and one lower planning discount for all of them is not a discount of time: "
+            "say a lower discount= instead (--discount), or choose another regularizer."
         )
     for name, counted in (("average", "an average is of decisions"), ("limit", "a limit adds up by decisions")):
         if getattr(rules, name):

@@ -211,7 +211,7 @@ def learn(
 ) -> Learned:
     """Learn a policy from a batch of rows, or from counts of rows: `certeq.learn` without asking how sure it is."""
     if not isinstance(source, Batch | Tallied):
-        raise InputError(f"learn takes a Batch, as certeq.read makes one of a table; got {type(source).__name__}.")
+        raise InputError(f"learn takes a Batch, which certeq.read makes from a table; got {type(source).__name__}.")
     ruled = Rules.of(rules, **said)
     case, limited = limit(Case(Data.of(paid(source, ruled), reward), ruled))
     plan = case.plan(progress=progress, on_interrupt=on_interrupt)
@@ -350,7 +350,7 @@ def _beyond(case: Case, plan: Plan | FinitePlan) -> str:
     claimed, allowed = (high, most) if high > most + room else (low, least)
     return (
         f"A value of {number(claimed)} is claimed, but the rewards allow {number(allowed)} at most: do not believe the "
-        "values. Rewards known by pair are paid again where the regularizer has an ending go on; leave them to be "
+        "values. Rewards known by pair are paid again where the regularizer lets an ending go on; leave them to be "
         "estimated from the rows, or give each kind of ending a state of its own."
     )
 

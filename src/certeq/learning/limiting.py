@@ -33,7 +33,7 @@ class Limited:
 
 def rows_of(case: Case) -> Batch:
     """The rows, with columns beside the reward; else an error that says how to get them."""
-    batch = case.data.rows("What adds up beside the reward is told by rows")
+    batch = case.data.rows("What adds up beside the reward takes rows")
     if not batch.beside:
         raise InputError(
             "No column was read to be added up beside the reward. Name it when the rows are read: beside= (--beside), "
@@ -55,7 +55,7 @@ def constrained(case: Case, names: Sequence[str]) -> Constrained:
     model, rules = case.model, case.rules
     if model.shrinkage.target.mass().max() == 0:
         raise InputError(
-            f"The regularizer {rules.regularizer!r} has the future end early, so costs would come out too low. Choose "
+            f"The regularizer {rules.regularizer!r} lets the future end early, so costs would come out too low. Choose "
             "another one (regularizer=, --regularizer) to plan with costs."
         )
     tables = [model.reward(cost_case(case, name).table) for name in names]
@@ -73,7 +73,7 @@ def limit(case: Case) -> tuple[Case, Limited | None]:
     if not limits:
         return case, None
     if case.data.known_rewards:
-        raise InputError("Limits are kept by rows whose rewards are read with them, not by a table of known rewards.")
+        raise InputError("A limit needs rewards that are read with the rows, not a table of known rewards.")
     if case.rules.reward_pool not in ("auto", "none"):
         raise InputError(
             f"With a limit rewards are not pooled, so that they and costs add up: leave reward_pool={'none'!r} "
@@ -94,7 +94,7 @@ def limit(case: Case) -> tuple[Case, Limited | None]:
 def _priced(case: Case, prices: dict[str, float]) -> Case:
     """The case of rows whose rewards are net of prices."""
     batch, charged = rows_of(case), {name: price for name, price in prices.items() if price > 0}
-    one = "and one action is advised in every state, however close another one comes"
+    one = "and one action is advised in every state, however close another comes"
     if not charged:
         said = f"The best policy keeps {' and '.join(case.rules.limit)} without being charged for it, {one}."
         return Case(replace(case.data, decisions=(said, *batch.decisions)), case.rules, case.usual)

@@ -122,7 +122,7 @@ class Rules:
     )
     unvisited: str = said(
         "exclude",
-        "What stands for pairs with too few visits. By default they are never advised.",
+        "What stands in for pairs with too few visits. By default they are never advised.",
         panel=PANEL,
         choices=_conventions,
         what="convention for unvisited pairs",
@@ -130,22 +130,22 @@ class Rules:
     min_visits: int = said(1, "Visits below which a pair counts as unvisited.", panel=PANEL, check=_at_least_one)
     min_share: float = said(
         defaults.MIN_SHARE,
-        "Advise an action only if people were at least this share as likely to take it as the state's usual one (half "
-        "as likely where what they usually did turned out better), or if its own rows, or those of all states "
+        "Advise an action only if people were at least this fraction as likely to take it as the state's usual one "
+        "(half as likely where what they usually did turned out better), or if its own rows, or those of all states "
         "together, show for sure that it is better; 0 for the plain plan.",
         panel=PANEL,
         check=_share,
     )
     min_chance: float = said(
         defaults.MIN_CHANCE,
-        "Advise one action alone only if it is the best with at least this chance; otherwise all that may well be. 0 "
-        "to always advise one.",
+        "Advise one action alone only if it is the best with at least this chance; otherwise all that may well be "
+        "best. 0 to always advise one.",
         panel=PANEL,
         check=_share,
     )
     risk: float | None = said(
         None,
-        "The chance you accept of doing worse than was done: --min-chance is raised until the advice keeps it.",
+        "The chance you accept of doing worse than was done: --min-chance is raised until the advice stays within it.",
         panel=PANEL,
         check=lambda name, value: None if value is None else _share(name, value),
     )

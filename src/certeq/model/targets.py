@@ -40,7 +40,7 @@ def expert(matrix: Any, counts: Counts) -> Rows | SparseRows:
     try:
         rows = kernel(matrix)
     except InputError as error:
-        raise InputError(f"The target is no transition matrix. {error}") from None
+        raise InputError(f"The target is not a transition matrix. {error}") from None
     if isinstance(rows, Mixture | Operator):
         raise InputError("An expert target is an array or a sparse matrix, not a mixture.")
     s, a, n = rows.shape[-3:]

@@ -56,10 +56,10 @@ def unasked(findings: Findings) -> dict[str, str]:
 
     summary, open_ones = findings.learned.summary, {}
     if summary.markov is None:
-        open_ones[MARKOV] = "It takes episodes, and enough but not too many rows."
+        open_ones[MARKOV] = "It takes episodes, and enough rows but not too many."
     if summary.people is None:
         open_ones[PEOPLE] = (
-            "It takes rows, enough but not too many, with columns that states are cut from or leave out."
+            "It takes enough rows, but not too many, with columns that the states are cut from or leave out."
         )
     return open_ones | {
         each.asks or each.doing: findings.missing.get(name, "It was not asked.")
@@ -72,12 +72,12 @@ def _posterior(findings: Findings) -> Iterator[str]:
     found = findings.posterior
     better = chance(findings)
     if better is not None and EVEN <= better < SURE:
-        said = f"That the advice beats what was recorded{period(findings)}{net(findings)}"
-        yield f"{said} has a probability of only {better:.0%}, by the model."
+        said = f"The chance that the advice beats what was recorded{period(findings)}{net(findings)}"
+        yield f"{said} is only {better:.0%}, by the model."
     if found.watched is not None:
         decisions = several(found.watched, "decision")
         yield (
-            f"The advice is planned forever, but half of the episodes were watched for {decisions} or fewer: its "
+            f"The advice is planned without end, but half of the episodes were watched for {decisions} or fewer: its "
             f"value is given for these alone. To plan for them alone as well, set --horizon {found.watched}."
         )
     if found.thin > THIN and not leading(findings):  # else the reason stands first
@@ -86,13 +86,14 @@ def _posterior(findings: Findings) -> Iterator[str]:
 
 def _off_policy(findings: Findings) -> Iterator[str]:
     if not findings.off_policy.trust:
-        yield f"The episodes themselves do not back the advice. {findings.off_policy.verdict}"
+        apart = "do not agree with the model" if findings.off_policy.apart else "cannot confirm the advice"
+        yield f"The episodes alone {apart}. {findings.off_policy.verdict}"
 
 
 def _outer(findings: Findings) -> Iterator[str]:
     if findings.outer.wide:
         said = " ".join(findings.outer.lines()[1:])
-        yield f"What the advice is worth depends much on rows that nobody saw. {said}"
+        yield f"What the advice is worth depends heavily on rows that nobody saw. {said}"
 
 
 def _fragility(findings: Findings) -> Iterator[str]:
@@ -105,14 +106,14 @@ def _fragility(findings: Findings) -> Iterator[str]:
 def _frontier(findings: Findings) -> Iterator[str]:
     for each, likely in zip(findings.learned.rules.limit, findings.frontier.kept, strict=False):
         if likely < SURE:
-            yield f"That the advice keeps {each} has a chance of only {likely:.0%}, by the model."
+            yield f"The chance that the advice keeps {each} is only {likely:.0%}, by the model."
 
 
 def _conventions(findings: Findings) -> Iterator[str]:
     flips = len(findings.conventions.flips)
     if flips:
         states = several(len(findings.conventions.state_names), "state")
-        yield f"What stands for pairs that were never tried decides the advice in {flips:,} of {states}."
+        yield f"What stands in for pairs that were never tried decides the advice in {flips:,} of {states}."
 
 
 def _avoided(findings: Findings) -> Iterator[str]:

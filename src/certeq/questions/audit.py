@@ -333,7 +333,7 @@ def _shortcuts(case: Case, plain: Integers, threshold: int) -> tuple[Alternative
         ),
         (
             "bandit",
-            "choosing by the immediate reward alone (a discount of 0)",
+            "choosing by immediate reward alone (a discount of 0)",
             "1 for every pair, infinitely many invented transitions",
             case.under("discount", strength=1.0),
         ),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
-from certeq.base.display import number, percent, told
+from certeq.base.display import in_a_sentence, number, percent, told
 from certeq.base.errors import unknown
 from certeq.base.texts import finite
 from certeq.questions.asking import RECORDED
@@ -17,6 +17,7 @@ from certeq.questions.credible import Difference, Posterior
 from certeq.regularizers import DEFAULT
 from certeq.regularizers.learned_target import WORDS
 
+BEYOND = "To see whether it beats what was recorded, run certeq learn: its intervals allow for more than these."
 TIE = "a tie"  # of two whose difference may well be 0: its interval includes it
 
 
@@ -140,7 +141,7 @@ class Comparison:
 
     def lines(self) -> list[str]:
         """What was found, in words."""
-        return [_recommendation(self), *_values(self), *_stakes(self), *_structure_words(self)]
+        return [_recommendation(self), *_values(self), *_stakes(self), *_structure_words(self), BEYOND]
 
     def to_json(self) -> dict[str, Any]:
         """Write everything as plain values."""
@@ -228,20 +229,20 @@ def _values(found: Comparison) -> list[str]:
         gap = found.worth(name)[1]
         lines.append(
             f"In the drawn models the advice of {name} is worth more than that of {chosen}: by {number(gap.mean)}, "
-            f"90 % interval {number(gap.low)} to {number(gap.high)}. Look at where they differ before you choose."
+            f"90% interval {number(gap.low)} to {number(gap.high)}. Look at where they differ before you choose."
         )
     told = [
         f"{words} {'every other' if 1 < len(named[word]) == len(found.entries) - 1 else _listed(named[word])}{why}"
         for word, words, why in (
             ("worth less", "is worth more than that of", ""),
-            (TIE, "ties with that of", " (the 90 % interval of the difference includes 0)"),
+            (TIE, "ties with that of", " (the 90% interval of the difference includes 0)"),
             ("the same advice", "is the same as that of", ""),
         )
         if word in named
     ]
     if told:
         lines.append(f"The advice of {chosen} {'; it '.join(told)}.")
-    return [*lines, "Whether it beats what was recorded, certeq learn tells: its intervals allow for more than these."]
+    return lines
 
 
 def _listed(names: list[str]) -> str:
@@ -258,7 +259,8 @@ def _stakes(found: Comparison) -> list[str]:
     shared = found.agreement(chosen, least)
     if shared == 1:
         return ["All give the same advice for every decision on record: the data decide, not the method."]
-    return [f"{least} differs most from it: the same advice for {percent(shared)} of the decisions on record."]
+    share = in_a_sentence(percent(shared))
+    return [f"{least} differs most from {chosen}: the same advice for {share} of the decisions on record."]
 
 
 def _structure_words(found: Comparison) -> list[str]:
@@ -266,12 +268,12 @@ def _structure_words(found: Comparison) -> list[str]:
         "all": "all rows alike",
         "action": "the rows of each action alike",
         "state": "the rows of each state alike",
-        "pair": "each row for itself",
+        "pair": "each row by itself",
     }
     structure = max(found.structures, key=lambda name: found.structures[name])
     target = max(found.targets, key=lambda name: found.targets[name])
     return [
         f"How strongly to regularize is best decided for {means.get(structure, structure)} "
-        f"(probability {percent(found.structures[structure])}); a target that is learned comes mostly {WORDS[target]} "
-        f"({percent(found.targets[target])})."
+        f"(probability {percent(found.structures[structure])}); a learned target comes mostly "
+        f"{WORDS[target]} ({percent(found.targets[target])})."
     ]

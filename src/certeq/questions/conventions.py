@@ -47,7 +47,7 @@ class Conventions:
             return ["Every pair was tried often enough, so no convention for pairs without data plays a part."]
         told = [
             f"{several(self.thin, 'pair has', 'pairs have')} too few visits, and a convention decides what stands for "
-            f"them. Which one changes the advised action in {len(self.flips):,} of {several(S, 'state')}"
+            f"them. The choice changes the advised action in {len(self.flips):,} of {several(S, 'state')}"
             f"{listed(self.state_names, self.flips)}."
         ]
         for convention in self.policies:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers
-from certeq.base.display import percent, several, shorten, told
+from certeq.base.display import in_a_sentence, percent, several, shorten, told
 from certeq.base.errors import InputError
 from certeq.data.positions import Positions
 from certeq.data.recipes import Bins, Recipe
@@ -32,6 +32,7 @@ MOST = 0.5  # share of the visits of a rule
 WAYS = 24  # to cut a column; of more, those at even shares of the visits, or by the most visited labels
 ACTIONS = 12  # that leaves may name, those advised most
 NAME = 40  # characters of a label in a condition
+LISTED = 3  # labels that are named rather than the several others that are not
 
 
 class ShortRule(NamedTuple):
@@ -67,10 +68,10 @@ class FewRules:
 
     def lines(self) -> list[str]:
         """The rules in words."""
-        share = percent(self.agreement)
+        share = in_a_sentence(percent(self.agreement))
         if not self.good:
-            first = f"No {LEAVES} rules or fewer say what the advice says: the best found agree with it in {share} of"
-            return [f"{first} visits. Look states up one by one."]
+            first = f"No {LEAVES} rules or fewer reproduce the advice: the best found agree with it in {share} of"
+            return [f"{first} visits. Look up states one by one."]
         if len(self.rules) == 1:
             only = shorten(self.action_names[self.rules[0].action], NAME)
             some = "" if self.rules[0].clear else " It is seldom advised alone: most of the advice is open."
@@ -129,7 +130,7 @@ def few_rules(policy: Policy, positions: Positions | None = None) -> FewRules:
     named = np.argsort(-(visits @ first.among), kind="stable")[:ACTIONS]
     gain = visits[:, None] * first.among[:, named]  # (S, actions)
     recipe = policy.recipe
-    columns = [_column(recipe, k, _order(recipe, positions, k), visits) for k in range(len(recipe.axes))]
+    columns = [_column(recipe, k, order_of(recipe, positions, k), visits) for k in range(len(recipe.axes))]
     root = Leaf(there, tuple(np.ones(axis.size, dtype=bool) for axis in recipe.axes))
     leaves = _grow(columns, gain.astype(np.float64), root)
     alone = first.among & (first.among.sum(axis=1) == 1)[:, None]
@@ -214,7 +215,7 @@ def _table(gain: Floats, group: Integers, size: int) -> Floats:
 # ---- columns: how they may be cut, and what a cut is called ----
 
 
-def _order(recipe: Recipe, positions: Positions | None, axis: int) -> Integers | None:
+def order_of(recipe: Recipe, positions: Positions | None, axis: int) -> Integers | None:
     """The codes of an axis in their order, as far as they have one; None where they have none."""
     line = recipe.axes[axis].places
     if positions is not None and len(positions.axes) == len(recipe.axes):
@@ -249,24 +250,27 @@ def _column(recipe: Recipe, axis: int, order: Integers | None, visits: Integers)
 def _conditions(recipe: Recipe, columns: list[Divisible], leaf: Leaf) -> Iterator[tuple[str, str]]:
     for name, axis, allowed in zip(recipe.axis_names, recipe.axes, leaf.allowed, strict=True):
         if not allowed.all():
-            yield shorten(name, NAME), _condition(axis, allowed)
+            yield shorten(name, NAME), condition(axis, allowed)
 
 
-def _condition(axis: Axis, allowed: Booleans) -> str:
+def condition(axis: Axis, allowed: Booleans) -> str:
     """The codes that are left, in words."""
     inner: Axis = axis
     if isinstance(axis, OrMissing):
         inner, gone = axis.present, bool(allowed[-1])
         if not allowed[:-1].any():
             return "missing"
-        rest = "" if allowed[:-1].all() else _condition(inner, allowed[:-1])
+        rest = "" if allowed[:-1].all() else condition(inner, allowed[:-1])
         return f"{rest} or missing" if rest and gone else rest or "not missing"
     words = [shorten(word, NAME) for word in inner.words(alone=True)]
     kept, out = np.flatnonzero(allowed), np.flatnonzero(~allowed)
     low, high = int(kept[0]), int(kept[-1])
     if inner.places is not None and high - low + 1 == len(kept) > 1:
         return _between(words, low, high, unit_text(inner.unit) if isinstance(inner, Bins) else None)
-    return " or ".join(words[k] for k in kept) if len(kept) <= len(out) else f"not {', '.join(words[k] for k in out)}"
+    short = len(kept) <= len(out) or (len(out) > 1 and len(kept) <= LISTED)
+    which, few = ("", kept) if short else ("not ", out)
+    *most, last = (words[k] for k in few)
+    return f"{which}{', '.join(most)}{' or ' if most else ''}{last}"
 
 
 def _between(words: list[str], low: int, high: int, unit: str | None) -> str:

@@ -102,7 +102,7 @@ class Fragility:
         """Fragility in words."""
         asked, needed, choices = np.flatnonzero(self.asked), self.observations, int(self.choice.sum())
         if not choices:
-            return ["In no state is there anything else that could be advised, so no observation can overturn advice."]
+            return ["In no state could anything else be advised, so no observation can overturn the advice."]
         if not len(asked):
             return [f"No state was asked about; in {choices:,} there is a choice."]
         one, few = (asked[needed[asked] <= k] for k in (1, FEW))
@@ -113,7 +113,7 @@ class Fragility:
         told = [
             f"One contrary observation would change the advice in {len(one):,} of {several(len(asked), 'state')} "
             f"{where}{listed(self.state_names, one)}; {FEW} or fewer would in {len(few):,}. In half of them it takes "
-            f"at most {int(np.median(needed[asked])):,}.",
+            f"{int(np.median(needed[asked])):,} at most.",
         ]
         if sturdy:
             told.append(f"In {several(sturdy, 'state')} it takes more than {self.cap:,} contrary observations.")

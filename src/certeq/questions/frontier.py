@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers, Rng, floats, generator
-from certeq.base.display import number, percent, several, told
+from certeq.base.display import in_a_sentence, number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.learning.case import Case, Data
 from certeq.learning.learned import Learned, asked
@@ -171,16 +171,17 @@ class Tradeoffs:
         for each, cost, chance in zip(limited, self.costs, self.kept, strict=False):
             said.append(
                 f"In the models that the data allow, the advice uses {number(cost.low)} to {number(cost.high)} of "
-                f"{each.cost!r} (90 % interval), and keeps {each.cost}<={each.limit:g} with a chance of "
-                f"{percent(chance, self.draws)}."
+                f"{each.cost!r} (90% interval), and keeps {each.cost}<={each.limit:g} with a chance of "
+                f"{in_a_sentence(percent(chance, self.draws))}."
             )
         if len(self.kept) > 1 and self.all_kept is not None:
-            said.append(f"That all limits are kept has a chance of {percent(self.all_kept, self.draws)}.")
+            kept = in_a_sentence(percent(self.all_kept, self.draws))
+            said.append(f"The chance that all limits are kept is {kept}.")
         said += self.uncharged()
         if self.watched is not None:
             said.append(
-                f"Half of the episodes were watched for {several(self.watched, 'decision')} or fewer: what adds up "
-                f"later is the model's word alone. To limit what was watched, set --horizon {self.watched}."
+                f"Half of the episodes were watched for {several(self.watched, 'decision')} or fewer: for what adds "
+                f"up later there is only the model's word. To limit what was watched, set --horizon {self.watched}."
             )
         if limited and not self.kept:
             said.append(f"How likely the limits are kept is not given: {self.why_not}")
@@ -192,9 +193,10 @@ class Tradeoffs:
         if value is None or gain is None:
             return []
         return [
-            f"Not net of any charge, the advice earns {number(value.mean)} ({number(value.low)} to "
+            f"Before any charge, the advice earns {number(value.mean)} ({number(value.low)} to "
             f"{number(value.high)}) in these models. Over what was done that is a gain of {number(gain.mean)} "
-            f"({number(gain.low)} to {number(gain.high)}), above 0 with a chance of {percent(gain.better, self.draws)}."
+            f"({number(gain.low)} to {number(gain.high)}); the chance that it is above 0 is "
+            f"{in_a_sentence(percent(gain.better, self.draws))}."
         ]
 
     def to_json(self) -> dict[str, Any]:

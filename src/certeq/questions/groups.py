@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers, Rng, generator
-from certeq.base.display import number, percent, several, told
+from certeq.base.display import in_a_sentence, number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
 from certeq.data.counts import count_again
@@ -33,7 +33,7 @@ DRAWS = 200  # models for each group
 HALF = 0.5
 FEWEST = 10  # episodes, or rows without any, below which nothing about a group is well supported
 LATE = -2  # in place of an action: the row comes after the last decision that is planned for
-Z = 1.6448536269514722  # of the normal distribution, for 90 % in the middle
+Z = 1.6448536269514722  # of the normal distribution, for 90% in the middle
 
 
 class OneGroup(NamedTuple):
@@ -43,7 +43,7 @@ class OneGroup(NamedTuple):
     rows: int
     episodes: int | None
     supported: float  # share of its decisions in states where the group itself tried the advised action often enough
-    agreement: tuple[float, float, float] | None  # share of its decisions that were as advised, and a 90 % interval
+    agreement: tuple[float, float, float] | None  # share of its decisions that were as advised, and a 90% interval
     value: CredibleInterval | None = None  # of the advice, by the group's own rows
     gain: Difference | None = None  # of the advice over what was done in the group
     apart: CredibleInterval | None = None  # how much more it gains than the reference group
@@ -76,7 +76,7 @@ class Groups:
         first, *others = self.groups
         found = [
             f"{several(len(self.groups), 'group')} by {quoted(self.by)}. All are advised alike; what that is worth to "
-            "a group is by its own rows alone."
+            "a group is judged by its own rows alone."
         ]
         found += [self._line(group) for group in self.groups]
         sure = [group for group in others if group.apart is not None and not group.apart.low <= 0 <= group.apart.high]
@@ -85,11 +85,11 @@ class Groups:
             less = "less" if group.apart.mean < 0 else "more"
             ends = sorted(map(abs, group.apart[1:]))
             found.append(
-                f"{quoted(group.name)} gains {number(abs(group.apart.mean))} {less} by the advice than "
+                f"{quoted(group.name)} gains {number(abs(group.apart.mean))} {less} from the advice than "
                 f"{quoted(first.name)} does ({number(ends[0])} to {number(ends[1])})."
             )
         if not sure and any(group.apart is not None for group in others):
-            found.append(f"No group clearly gains more or less by the advice than {quoted(first.name)} does.")
+            found.append(f"No group clearly gains more or less from the advice than {quoted(first.name)} does.")
         return found
 
     def _line(self, group: OneGroup) -> str:
@@ -117,7 +117,7 @@ class Groups:
             if group.gain is not None and group.gain.better < HALF:
                 found.append(
                     f"For {quoted(group.name)} ({quoted(self.by)}) the advice is more likely worse than what was done: "
-                    f"the chance that it is better is only {percent(group.gain.better, self.draws)}."
+                    f"the chance that it is better is only {in_a_sentence(percent(group.gain.better, self.draws))}."
                 )
         return found
 
@@ -201,7 +201,7 @@ def _counted(batch: Batch, mine: Booleans, advised: Integers, name: str) -> OneG
 
 
 def _agreement(same: Booleans, unit: Integers) -> tuple[float, float, float]:
-    """How often rows are as advised, with Wilson's 90 % interval for as many rows as there are in effect.
+    """How often rows are as advised, with Wilson's 90% interval for as many rows as there are in effect.
 
     Rows of an episode are alike, so that n of them tell less: n is divided by how much larger the variance of the share
     is, taken over episodes, than over rows; where all rows are alike, by the mean length of an episode.

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import ArrayLike, Floats, Rng, check_level, generator, middle, whole
-from certeq.base.display import told
+from certeq.base.display import number, told
 from certeq.base.errors import InputError
 from certeq.base.texts import finite
 from certeq.data.batch import Batch
@@ -197,13 +197,20 @@ def _estimate(name: str, value: float, again: Floats, level: float, facts: _Fact
     elif len(defined) < len(again):
         notes.append(f"undefined in {len(again) - len(defined)} of {len(again)} draws, which are left out")
     if thin:
-        notes.append(f"do not trust this: {facts.effective_size:.1f} of {facts.episodes} episodes are left in effect")
+        notes.append(f"do not trust this: in effect, {_size(facts)} of {facts.episodes:,} episodes count")
     if partial:
-        notes.append(f"of the watched part only: {facts.unwatched:.0%} of the time that counts comes after it")
+        notes.append(f"the watched part only: {facts.unwatched:.0%} of the time that counts comes after it")
     supported = facts.untried <= UNTRIED and facts.thin <= THIN
+    if not supported and not notes:
+        notes.append("too many of its decisions are for actions that were seldom or never taken there")
     trusted = isfinite(low) and supported and not thin and not partial
     size = facts.effective_size if weighed else None
     return Estimate(name, value, float(low), float(high), size, "; ".join(notes), trusted)
+
+
+def _size(facts: _Facts | OffPolicy) -> str:
+    """How many episodes count in effect, for people."""
+    return number(round(facts.effective_size, 1))
 
 
 def _undefined(name: str) -> str:
@@ -211,7 +218,7 @@ def _undefined(name: str) -> str:
         return "some states of the rows never lead to an end: use a discount below 1, or a horizon"
     if name in ("dr", "wdr"):
         return "the fitted values it starts from are not defined"
-    return "no episode goes on as the policy would to the end"
+    return "no episode follows the policy to the end"
 
 
 def _seldom(log: Log, *times: int) -> list[float]:
@@ -238,28 +245,28 @@ def _sentences(found: OffPolicy) -> list[str]:
     said = []
     if found.effective_size < FEW:
         said.append(
-            f"Do not trust the estimates that weigh episodes: of {found.episodes} episodes, "
-            f"{found.effective_size:.1f} are left in effect for this policy, and fewer than {FEW:g} are too few."
+            f"Do not trust the estimates that reweight episodes: of {found.episodes:,} episodes, "
+            f"{_size(found)} count, in effect, for this policy, and it takes at least {FEW:g}."
         )
     else:
         said.append(
-            f"Of {found.episodes} episodes, {found.effective_size:.1f} are left in effect for this policy, which is "
-            f"enough to look at (at least {FEW:g})."
+            f"Of {found.episodes:,} episodes, {_size(found)} count, in effect, for this "
+            f"policy, which is enough to go by (at least {FEW:g})."
         )
     if found.untried > UNTRIED:
         said.append(
-            f"{found.untried:.0%} of the policy's decisions are for actions that nobody took in those states: of these "
-            "the data say nothing."
+            f"{found.untried:.0%} of the policy's decisions are for actions that nobody took in those states: "
+            "about these the data say nothing."
         )
     if found.thin > THIN:
         said.append(
             f"{found.thin:.0%} of its decisions are for actions that were taken fewer than {ROWS} times in those "
-            "states: no estimate is to be trusted on so little."
+            "states: too little to trust any estimate."
         )
     if found.unwatched > UNWATCHED:
         said.append(
-            f"{found.unwatched:.0%} of the time that counts comes after watching stopped: importance sampling is of "
-            "the watched part only, and is not compared with the model."
+            f"{found.unwatched:.0%} of the time that counts comes after watching stopped: importance sampling "
+            "covers the watched part only, and is not compared with the model."
         )
     return [*said, *_compared(found)]
 
@@ -270,9 +277,9 @@ def _compared(found: OffPolicy) -> list[str]:
     if found.model is None:
         return []
     if not trusted:
-        return ["No estimate can be held against the model's value."]
+        return ["No estimate can be compared with the model's value."]
     mean, low, high = found.model
-    shown = f"{mean:.4g}" + (f" ({low:.4g} to {high:.4g})" if low < high else "")
+    shown = number(mean) + (f" ({number(low)} to {number(high)})" if low < high else "")
     if not found.apart:
         return [f"The model's value, {shown}, agrees with {', '.join(e.words for e in trusted)}."]
     above, below = ([e for e in trusted if e.name in found.apart and (e.low > high) is up] for up in (True, False))
@@ -292,7 +299,7 @@ def _compared(found: OffPolicy) -> list[str]:
 
 
 def _shown(estimates: list[Estimate]) -> str:
-    return ", ".join(f"{e.words} ({e.low:.4g} to {e.high:.4g})" for e in estimates)
+    return ", ".join(f"{e.words} ({number(e.low)} to {number(e.high)})" for e in estimates)
 
 
 def _ask(asking: Asking) -> OffPolicy:

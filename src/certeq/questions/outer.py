@@ -71,11 +71,11 @@ class Outer:
     def lines(self) -> list[str]:
         """The interval in words."""
         said = [
-            f"Whatever the rows that nobody saw are like, the advice is worth between {number(self.low)} and "
-            f"{number(self.high)} ({self.level:.0%})."
+            f"Whatever the unseen rows are like, the advice is worth between {number(self.low)} and "
+            f"{number(self.high)} ({self.level:.0%} interval)."
         ]
         if not self.wide:
-            return [*said, "That is not much more than if rows are alike in the way the model believes."]
+            return [*said, "That is not much wider than if rows are alike in the way the model believes."]
         if not self.thin:
             return [*said, "It is this wide because pairs that the advice leads to have few rows."]
         pairs = ", ".join(
@@ -83,7 +83,7 @@ class Outer:
             for each in self.thin
         )
         most = several(max(each.needed for each in self.thin), "more row")
-        narrow = f"About {most} of each would narrow it to {WIDE:g} times the other interval."
+        narrow = f"About {most} of each would narrow it to {WIDE:g} times the width of the other interval."
         return [*said, f"What makes it wide: {pairs}. {narrow}"]
 
     def to_json(self) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def _named(case: Case, parts: Floats, reach: tuple[float, float], credible: tupl
 def _ask(asking: Asking) -> Outer:
     learned, model = asking.learned, asking.found.get("posterior")
     if model is None:
-        raise InputError("It is set beside the credible interval, and there is none.")
+        raise InputError("It is compared with the credible interval, and there is none.")
     draws = min(DRAWS, affordable_draws(learned, asking.draws))
     ends = model.interval(ADVICE)
     settings: dict[str, Any] = {"watched": model.watched, "draws": draws, "rng": asking.rng}

@@ -105,10 +105,10 @@ class RegularizationPath:
 
     def _lines(self) -> Iterator[str]:
         S = len(self.state_names)
-        what = self.along.replace("_", " ")
+        what, of = self.along.replace("_", " "), "" if self.regularizer == "discount" else f" of {self.regularizer!r}"
         moving = np.flatnonzero((self.policies != self.policies[0]).any(axis=0))
         yield (
-            f"Along the {what} of {self.regularizer!r}, from {number(self.low)} to {number(self.high)}, advice changes "
+            f"Along the {what}{of}, from {number(self.low)} to {number(self.high)}, the advice changes "
             f"{several(len(self.breakpoints), 'time')}, in {len(moving):,} of {several(S, 'state')}"
             f"{listed(self.state_names, moving)}."
         )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Floats, Rng
-from certeq.base.display import number, percent, several, told
+from certeq.base.display import in_a_sentence, number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.learning.learned import Learned, asked
 from certeq.questions.asking import Asking, Question, affordable_draws
@@ -82,22 +82,24 @@ class Risk:
         whole = (
             f"Following all of the advice gains {number(every.gain.mean)} over what was done "
             f"({number(every.gain.low)} to {number(every.gain.high)}) and is worse with a chance of "
-            f"{percent(every.worse, self.draws)}."
+            f"{in_a_sentence(percent(every.worse, self.draws))}."
         )
         if chosen is None:
             return [
                 whole,
-                f"No part of the advice gains something and is worse {limit}, as far as rows tell. Do what was done, "
-                "or collect what is missing first. An action stands alone only where it is best in every drawn model.",
+                f"No part of the advice both gains something and is worse {limit}, as far as the rows show. Do what "
+                "was done, or collect what is missing first. An action stands alone only where it is best in "
+                "every drawn model.",
             ]
         if every.worse <= self.risk and every.thin <= THIN and every.min_chance < self.least:
-            whole += f" That keeps the risk; --min-chance {every.min_chance:g} would let all of it be followed."
+            whole += f" That is within the risk; with --min-chance {every.min_chance:g}, all of it could be followed."
         return [
             whole,
-            f"To do worse than was done {limit}, follow the advice where its action is the best one with a chance of "
-            f"{percent(chosen.min_chance)} or more, and go on as was done elsewhere: {several(chosen.states, 'state')} "
-            f"would change, the gain is {number(chosen.gain.mean)} ({number(chosen.gain.low)} to "
-            f"{number(chosen.gain.high)}), and the chance of doing worse {percent(chosen.worse, self.draws)}.",
+            f"To do worse than what was done {limit}, follow the advice where its action is the best one with a chance "
+            f"of {percent(chosen.min_chance)} or more, and go on as was done elsewhere: "
+            f"{several(chosen.states, 'state')} would change, the gain is {number(chosen.gain.mean)} "
+            f"({number(chosen.gain.low)} to {number(chosen.gain.high)}), and the chance of doing worse "
+            f"{in_a_sentence(percent(chosen.worse, self.draws))}.",
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -170,7 +172,7 @@ ASKED = Question(
     "risk",
     _ask,
     doing="Weighing gain against risk",
-    asks="how far to follow the advice for the risk that is accepted",
+    asks="how far to follow the advice at the risk that is accepted",
     applies=lambda learned: learned.rules.risk is not None,
     after=("posterior",),
 )

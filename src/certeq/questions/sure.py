@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from certeq.base.display import number, percent, several
+from certeq.base.display import in_a_sentence, number, percent, several
 from certeq.data.look import FEW
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.findings import Findings
@@ -54,40 +54,42 @@ def sentences(findings: Findings) -> Iterator[str]:
     value, before = found.interval(ADVICE), found.interval(RECORDED)
     better = chance(findings)
     if better is not None:
-        told = f": the advice is better with a chance of {percent(better, found.draws)}"
+        told = f": the advice is better with a chance of {in_a_sentence(percent(better, found.draws))}"
     else:
         told = f". How likely the advice is better is not given: {withheld(findings)}"
     yield (
         f"If rows are alike in the way the model believes, following the advice{period(findings)} is worth"
-        f"{net(findings)} {number(value.mean)} (90 % interval {number(value.low)} to {number(value.high)}), and "
-        f"doing what was recorded {number(before.mean)} ({number(before.low)} to {number(before.high)}){told}."
+        f"{net(findings)} {number(value.mean)} (90% interval {number(value.low)} to {number(value.high)}), while "
+        f"doing what was recorded is worth {number(before.mean)} ({number(before.low)} to {number(before.high)}){told}."
     )
     if found.watched is not None:
         yield (
             f"Values are for {several(found.watched, 'decision')}, as long as half of the episodes were watched; "
-            "nobody can say how sure anything later is."
+            "how sure anything later is, nobody can say."
         )
     little = SEEN * (value.high - value.low)
     if found.flattery > little:
         yield (
-            f"The low end is {number(found.flattery)} lower than the models alone have it: advice looks that much too "
-            "good, on average, in the data that it was chosen in."
+            f"The low end is {number(found.flattery)} lower than the models alone put it: on average, advice looks "
+            "that much too good in the data that it was chosen from."
         )
     if found.history > little:
         yield (
-            f"The low end is {'another ' if found.flattery > little else ''}{number(found.history)} lower for what the "
-            "states leave out: where people did as advised twice in a row, the second decision paid less than the "
-            "model expects."
+            f"The low end is {'another ' if found.flattery > little else ''}{number(found.history)} lower because of "
+            "what the states leave out: where people did as advised twice in a row, the second decision paid less than "
+            "the model expects."
         )
     if not found.again:
-        yield "From counts alone data cannot be drawn again, and these intervals tend to be too narrow."
+        yield "Counts alone cannot be resampled, so these intervals tend to be too narrow."
     if findings.outer is not None:
         yield findings.outer.lines()[0]
     if findings.learned.summary.people:
-        yield "None of these intervals allows for what people saw and the states do not hold."
+        yield "None of these intervals allows for what people saw but the states do not hold."
     if findings.frontier is not None and findings.frontier.kept:
         limits = zip(findings.learned.rules.limit, findings.frontier.kept, strict=True)
-        kept = [f"{limit} is kept with a chance of {percent(share, found.draws)}" for limit, share in limits]
+        kept = [
+            f"{limit} is kept with a chance of {in_a_sentence(percent(share, found.draws))}" for limit, share in limits
+        ]
         yield f"By the model, {' and '.join(kept)}."
         yield from findings.frontier.uncharged()
 

@@ -52,7 +52,7 @@ class Believed:
         share = self.share.mean(axis=0) if action is None else self.share[action]
         order = np.argsort(-share, kind="stable")
         said = [f"{share[j]:.0%} {WORDS[self.candidates[j]]}" for j in order if share[j] >= 0.1]
-        sure = f"The borrowed target is believed with {float(self.probability):.0%}; it comes "
+        sure = f"The borrowed target has a probability of {float(self.probability):.0%}; it comes "
         return sure + (", ".join(said) if said else "from a little of everything") + "."
 
 

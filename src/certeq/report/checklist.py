@@ -18,6 +18,7 @@ from certeq.data.look import FEW
 from certeq.data.recipes.axes import OrMissing
 from certeq.questions import sure
 from certeq.questions.findings import Findings
+from certeq.report import tell
 
 D, T, G = "DECIDE-AI", "TRIPOD+AI", "Gottesman 2019"
 MARKUP = re.compile(r"([\\`*_\[\]<>#|!~&])")
@@ -124,8 +125,7 @@ def _goal(findings: Findings) -> str:
     if rules.average:
         return f"{goal} What counts is the reward per decision in the long run."
     ahead = f"over {several(rules.horizon, 'decision')}" if rules.horizon else "over all that follows"
-    unit = (learned.batch.unit if learned.batch is not None else "") or "step"
-    return f"{goal} Rewards are added up {ahead}, each {unit} discounted by {rules.discount:g}."
+    return f"{goal} Rewards are added up {ahead}, each {tell.unit(learned)} discounted by {rules.discount:g}."
 
 
 def _method(findings: Findings) -> str:
@@ -160,7 +160,7 @@ def _sensitive(findings: Findings) -> str:
         )
     if findings.conventions is not None:
         flips = len(findings.conventions.flips)
-        told.append(f"What stands for pairs that were never tried decides the advice in {several(flips, 'state')}.")
+        told.append(f"What stands in for pairs that were never tried decides the advice in {several(flips, 'state')}.")
     if findings.posterior is not None:
         told.append(f"No action is clearly the best one in {several(findings.unclear, 'state')}.")
     return " ".join(told)
@@ -210,7 +210,7 @@ def _gain(findings: Findings) -> str:
         if better is not None
         else f" {sure.withheld(findings).capitalize()}."
     )
-    return f"The advice is worth {number(gain.mean)} more ({number(gain.low)} to {number(gain.high)}, 90 %).{told}"
+    return f"The advice is worth {number(gain.mean)} more ({number(gain.low)} to {number(gain.high)}, 90%).{told}"
 
 
 def _groups(findings: Findings) -> str:
@@ -221,15 +221,15 @@ ITEMS = (
     Item("Which data were used, and can others check that they are the same?", (T,), _source,
          "Where, when and by whom were the data collected, and whom do they stand for?"),
     Item("How many cases and decisions are there?", (T, G), _size),
-    Item("How much data stand behind each piece of advice?", (G, T), _support),
+    Item("How much data is behind each piece of advice?", (G, T), _support),
     Item("What became of missing values and of rows that could not be used?", (T,), _missing,
          "Why are values missing, and could that depend on what was decided or on the outcome?"),
-    Item("What does the system know of a case when it advises?", (T, D, G), _state,
+    Item("What does the system know about a case when it advises?", (T, D, G), _state,
          "Did those who decided know anything else that made them act, and that is not among these columns?"),
     Item("Do the states hold what matters of the past?", (G,), _markov),
-    Item("Between which actions is chosen?", (D, G), _actions,
+    Item("Which actions are chosen from?", (D, G), _actions,
          "Are these the actions that people have, and are they recorded as they were carried out?"),
-    Item("What is to be improved, and over which time?", (T, G), _goal,
+    Item("What is to be improved, and over what time?", (T, G), _goal,
          "Does the reward say what matters to those concerned, and who was asked?"),
     Item("How were the model and the advice made?", (T, D), _method),
     Item("Which versions were used, and can the result be made again?", (D, T), _again,
@@ -246,7 +246,7 @@ ITEMS = (
     Item("Does it notice cases unlike those it learned from?", (D,), _range),
     Item("What went wrong or looks doubtful?", (D, T), _alerts),
     Item("Does it serve groups of people equally well?", (T, D), _groups),
-    Item("What is it for, in whose hands, and at which point of the work?", (D, T)),
+    Item("What is it for, in whose hands, and at what point in the work?", (D, T)),
     Item("How were users trained, and how do they see the advice?", (D,)),
     Item("Which errors and harms were looked for and found, and how would they be noticed in use?", (D,)),
     Item("How often do users follow the advice, and why not where they do not?", (D,)),

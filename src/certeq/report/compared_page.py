@@ -78,7 +78,7 @@ def _values(found: Comparison) -> Picture:
         "value",
         [Tracks(lines, scale.ticks())],
         f"What the advice of each is worth compared with {found.recommended}, in the same {found.values.draws:,} "
-        f"models, with 90 % intervals. The models are drawn from what {found.entries[0].name} makes of the data, which "
+        f"models, with 90% intervals. The models are drawn from what {found.entries[0].name} makes of the data, which "
         "favors its advice a little.",
     )
 

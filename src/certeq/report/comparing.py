@@ -17,7 +17,7 @@ WORST = 3.0  # log probability per transition behind, beyond which a method is o
 
 
 def comparison(found: Comparison) -> Figure:
-    """Two panels, both against the recommended: held-out log probability (two standard errors), and value (90 %)."""
+    """Two panels, both against the recommended: held-out log probability (two standard errors), and value (90%)."""
     names = [each.name for each in found.entries]
     height = 0.9 + 0.22 * len(names)
     with style.style(page=True):
@@ -32,7 +32,7 @@ def comparison(found: Comparison) -> Figure:
             axis.set_yticks(np.arange(len(names)), labels)
             axis.set_ylim(len(names) - 0.4, -0.6)
         left.set_xlabel("log probability of a held-out\ntransition, against the recommended")
-        right.set_xlabel("value in drawn models,\nagainst the recommended, 90 % interval")
+        right.set_xlabel("value in drawn models,\nagainst the recommended, 90% interval")
     return figure
 
 

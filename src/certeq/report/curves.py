@@ -148,7 +148,7 @@ def departures(path: RegularizationPath) -> Figure:
         axis.stairs(other, edges, baseline=0, fill=True, color=style.COLORS[0], alpha=0.25)
         axis.stairs(other, edges, baseline=None, color=style.COLORS[0], linewidth=1.6)
         what = path.along.replace("_", " ")
-        axis.set(xlabel=what, ylabel="states advised otherwise", ylim=(0, None))
+        axis.set(xlabel=what, ylabel="states with other advice", ylim=(0, None))
         if path.low < path.high:  # not where the discount is 0, and there is nothing below it
             axis.set_xlim(path.low, path.high)
         _quiet(axis)

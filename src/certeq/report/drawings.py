@@ -30,6 +30,7 @@ STATES = 12  # that a picture of reasons has
 COLUMNS = 8  # that a picture of cuts has, those that matter most
 BINS = (0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1)  # of chances
 GRAY = "c6"
+FEW_TICKS = 3  # on a scale that has only part of the width
 
 
 class Picture(NamedTuple):
@@ -86,7 +87,7 @@ def _spans(lines: Iterable[tuple[str, CredibleInterval, str]]) -> Tracks:
         )
         for name, span, color in lines
     ]
-    return Tracks(tracks, scale.ticks())
+    return Tracks(tracks, scale.ticks(about=FEW_TICKS))
 
 
 def _values(findings: Findings) -> Picture:
@@ -107,15 +108,15 @@ def _values(findings: Findings) -> Picture:
                 tables.amount(found.optimism[i]),
             ]
         )
-    header = [("Policy", "head"), ("Mean value", "number"), ("90 % interval", "number")]
+    header = [("Policy", "head"), ("Mean value", "number"), ("90% interval", "number")]
     header += [("Claimed by the model", "number"), ("Optimism", "number")]
     counted = "from the first decision on" if found.watched is None else f"of {several(found.watched, 'decision')}"
     caption = f"Values {counted}, over {found.draws:,} models drawn from the posterior."
+    much = " The fitted model claims too much for a policy that was chosen in it." if found.optimism[0] > 0 else ""
     return Picture(
         "values",
         [Tracks(lines, scale.ticks(), keys=(Key("diamond", "", "claimed by the model"),))],
-        f"What each policy is worth{sure.period(findings)} in models that the data allow: mean and 90 % interval. The "
-        "fitted model itself tends to claim too much for a policy that was chosen in it.",
+        f"What each policy is worth{sure.period(findings)} in models that the data allow: mean and 90% interval.{much}",
         tables.plain_table("values-table", caption, header, rows),
     )
 
@@ -130,13 +131,13 @@ def _chances(findings: Findings) -> Picture:
     for (low, high), count in zip(itertools.pairwise(BINS), often.tolist(), strict=True):
         name = f"below {high:.0%}" if low == 0 else f"{low:.0%} or more" if high == 1 else f"{low:.0%} to {high:.0%}"
         color = "c0" if low >= policy.clear - 1e-9 else "c4"
-        lines.append(Track(name.replace("%", " %"), [Mark("whole", 0, scale(count), color)], several(count, "state")))
+        lines.append(Track(name, [Mark("whole", 0, scale(count), color)], several(count, "state")))
     keys = (Key("bar", "c4", "undecided"), Key("bar", "c0", "clear"))
     return Picture(
         "chances",
         [Tracks(lines[::-1], [], keys=keys)],
-        "How sure the advice is where there is a choice: in how many states the advised action is best with which "
-        "chance. The policy table has each state's number.",
+        "How sure the advice is where there is a choice: the number of states by the chance that the advised action "
+        "is best. The policy table has the chance for each state.",
     )
 
 
@@ -150,11 +151,9 @@ def _estimates(found: OffPolicy, model: CredibleInterval | None) -> Picture:
         Track(name, interval(scale, low, middle, high, color), number(middle))
         for name, middle, low, high, color in lines
     ]
-    keys = (
-        Key("dot", "c0", "by the model"),
-        Key("dot", "c1", "from the episodes"),
-        Key("dot", GRAY, "not to be compared"),
-    )
+    words = {"c0": "by the model", "c1": "from the episodes", GRAY: "not to be compared"}
+    used = {line[-1] for line in lines}
+    keys = tuple(Key("dot", color, what) for color, what in words.items() if color in used)
     return Picture(
         "estimates",
         [Tracks(tracks, scale.ticks(), keys=keys)],
@@ -178,8 +177,8 @@ def _trade_off(found: Risk) -> Picture:
     return Picture(
         "trade-off",
         [Tracks(lines, scale.ticks(), keys=(Key("dot", "c1", f"chosen, for an accepted risk of {found.risk:.0%}"),))],
-        "Downward more of the advice is followed: where it is at least so sure, and elsewhere what was done. "
-        "Dots and spans: gain over what was done, with 90 % intervals; beside them the chance of doing worse.",
+        "From top to bottom, more of the advice is followed: where it is at least this sure, and elsewhere what was "
+        "done. Dots and spans: gain over what was done, with 90% intervals; beside them the chance of doing worse.",
         tables.risk_table(found),
     )
 
@@ -253,8 +252,8 @@ def _path(found: RegularizationPath) -> Picture:
     what = found.along.replace("_", " ")
     return Picture(
         "path",
-        [Chart(words, steps, [], across.ticks(), up.ticks(), what, "states advised otherwise")],
-        "Planning with a lower discount, and in how many states that advises something else than this report. "
+        [Chart(words, steps, [], across.ticks(), up.ticks(), what, "states with other advice")],
+        "Planning with a lower discount, and in how many states the advice differs from this report. "
         + " ".join(harmless(line) for line in found.lines()),
         tables.plain_table(
             "path-table", f"Where the advice changes, {several(len(found.breakpoints), 'time')} in all.", header, rows
@@ -311,7 +310,7 @@ def _cuts(chosen: Chosen) -> Picture:
         )
         for name, cells in order[:COLUMNS]
     ]
-    ticks = scale.ticks(lambda part: f"{number(round(100 * part, 9))} %")
+    ticks = scale.ticks(lambda part: f"{number(round(100 * part, 9))}%")
     return Picture(
         "cuts",
         [Tracks(lines, ticks)],
@@ -323,4 +322,4 @@ def _cuts(chosen: Chosen) -> Picture:
 
 
 def _points(apart: float) -> str:
-    return f"{apart:+.1%}".replace("%", " %").replace("-", "−")
+    return f"{apart:+.1%}".replace("-", "−")

@@ -106,9 +106,9 @@ class Scale(NamedTuple):
         """Where a number lies, in percent."""
         return round(100 * (float(value) - self.low) / (self.high - self.low), 2)
 
-    def ticks(self, tell: Callable[[float], str] = number) -> list[tuple[float, str]]:
+    def ticks(self, tell: Callable[[float], str] = number, *, about: int = TICKS) -> list[tuple[float, str]]:
         """Round numbers along the scale, in words."""
-        rough = (self.high - self.low) / TICKS
+        rough = (self.high - self.low) / about
         power = 10.0 ** floor(log10(rough))
         step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
         first, last = ceil(self.low / step), floor(self.high / step)

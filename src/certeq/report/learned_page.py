@@ -120,7 +120,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "why_no_slider", why_no_slider
     yield "slider", None if why_no_slider else _slider(findings)
     yield "discount", learned.rules.discount
-    yield "unit", harmless((learned.batch.unit if learned.batch is not None else "") or "step")
+    yield "unit", harmless(tell.unit(learned))
     yield "average", learned.rules.average
     yield "steps", STEPS
     yield "top", STEPS if learned.rules.discount < 1 or learned.rules.horizon else STEPS - 1

@@ -169,7 +169,7 @@ def undecided_table(teller: Teller, posterior: Posterior) -> Listing:
         lines.append(Line([*cells, teller.action(rival), share(float(rest[rival])), teller.count(s, rival)]))
     heads = ("Chance it is best", "Tried")
     header = [Cell("State", "head"), Cell("Advised"), *(Cell(head, "number") for head in heads)]
-    header += [Cell("Or rather"), *(Cell(head, "number") for head in heads)]
+    header += [Cell("Or instead"), *(Cell(head, "number") for head in heads)]
     caption = f"Undecided states, the most visited first: {len(open_states):,} in all."
     return Listing("undecided-table", caption, header, lines)
 
@@ -191,7 +191,7 @@ def groups_table(found: Groups, limit: int) -> Listing:
         cells += [Cell("–", "never") if span is None else Cell(_span(*span[:3], number), "number") for span in spans]
         lines.append(Line(cells))
     caption = (
-        f"Groups by {shorten(found.by, NAME)}, with 90 % intervals. Supported: decisions in states where the group "
+        f"Groups by {shorten(found.by, NAME)}, with 90% intervals. Supported: decisions in states where the group "
         f"itself tried the advised action {FEW} times. Apart: from the first group."
     )
     return Listing("groups-table", caption, [Cell("Group", "head"), *(Cell(head, "number") for head in heads)], lines)
@@ -203,7 +203,7 @@ def _span(middle: float, low: float, high: float, tell: Callable[[float], str]) 
 
 def risk_table(found: Risk) -> Listing:
     """Following more and more of the advice: what changes, what that gains, and how likely it is worse."""
-    heads = ("States that change", "Gain", "90 % interval", "Chance of doing worse", "Rests on few rows")
+    heads = ("States that change", "Gain", "90% interval", "Chance of doing worse", "Rests on few rows")
     lines = [
         Line(
             [
@@ -217,7 +217,7 @@ def risk_table(found: Risk) -> Listing:
         )
         for each in found.followed
     ]
-    header = [Cell("Followed where at least so sure", "head"), *(Cell(head, "number") for head in heads)]
+    header = [Cell("Followed where at least this sure", "head"), *(Cell(head, "number") for head in heads)]
     return Listing("risk-table", "Gain and risk of following more and more of the advice.", header, lines)
 
 
@@ -226,14 +226,16 @@ def departures_table(teller: Teller) -> Listing:
     advised, usual = teller.findings.advised, teller.visits.argmax(axis=1)
     departs = (advised >= 0) & (advised != usual)
     policy = teller.findings.learned.policy.first
+    sure = policy.chances is not None
     lines = []
     for s in [s for s in teller.shown.tolist() if departs[s]]:
         a, b = int(advised[s]), int(usual[s])
         pairs = [teller.action(a), teller.count(s, a), teller.action(b), teller.count(s, b)]
         marks = "open" if policy.open[s] else ""
-        lines.append(Line([teller.state(s), *pairs, share(float(policy.chance[s]))], marks))
+        pairs += [share(float(policy.chance[s]))] if sure else []
+        lines.append(Line([teller.state(s), *pairs], marks))
     header = [Cell("State", "head"), Cell("Advised"), Cell("Tried", "number"), Cell("Done most often")]
-    header += [Cell("Tried", "number"), Cell("Chance it is best", "share")]
+    header += [Cell("Tried", "number"), *([Cell("Chance it is best", "share")] if sure else [])]
     caption = f"States where the advice is not what was done most often: {int(departs.sum()):,} in all.{teller.partial}"
     return Listing("departures-table", caption, header, lines)
 
@@ -241,10 +243,10 @@ def departures_table(teller: Teller) -> Listing:
 def conventions_table(found: Conventions) -> Listing:
     """How many states are advised otherwise under each convention."""
     lines = [
-        Line([Cell(name, "head"), Cell("here" if name == found.chosen else "–"), amount(len(found.differs(name)))])
+        Line([Cell(name, "head"), Cell("yes" if name == found.chosen else "–"), amount(len(found.differs(name)))])
         for name in found.policies
     ]
-    header = [Cell("Convention", "head"), Cell("Used"), Cell("States advised otherwise", "number")]
+    header = [Cell("Convention", "head"), Cell("Used"), Cell("States with other advice", "number")]
     return Listing("conventions-table", "Conventions for pairs without data.", header, lines)
 
 
@@ -295,7 +297,7 @@ def reasons_table(teller: Teller) -> Listing:
 def estimates_table(found: OffPolicy) -> Listing:
     """Off-policy estimates with their intervals, and what to know about each."""
     header = [Cell("Estimate", "head"), *(Cell(head, "number") for head in ("Value", f"{found.level:.0%} interval"))]
-    header += [Cell("Comparable"), Cell("To know")]
+    header += [Cell("Comparable"), Cell("Note")]
     lines = [
         Line(
             [

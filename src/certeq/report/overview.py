@@ -50,16 +50,18 @@ def matter_table(teller: Teller, most: int = 5) -> Listing | None:
         "left open, most at stake": (policy.open, often * np.nan_to_num(policy.stake)),
         "most to gain": (~policy.open & (runner >= 0), often * np.nan_to_num(gap)),
     }
-    lines = []
+    sure, lines = policy.chances is not None, []
     for why, (there, worth) in kinds.items():
         order = np.argsort(-np.where(there, worth, -np.inf), kind="stable")
         shown = [s for s in order[:most].tolist() if there[s]]
         for piece in policy.pieces(shown):
             s, a = piece.state, piece.action
             tried = teller.count(s, a) if a >= 0 else Cell("–", "never")
-            chance = share(np.nan if piece.chance is None else piece.chance)
-            lines.append(Line([Cell(why), teller.state(s), teller.advice(piece), chance, tried, any_amount(piece.gap)]))
-    header = [Cell("Why here"), Cell("State", "head"), Cell("Advised"), Cell("Chance it is best", "number")]
+            chance = [share(np.nan if piece.chance is None else piece.chance)] if sure else []
+            cells = [Cell(why), teller.state(s), teller.advice(piece), *chance, tried, any_amount(piece.gap)]
+            lines.append(Line(cells))
+    header = [Cell("Why here"), Cell("State", "head"), Cell("Advised")]
+    header += [Cell("Chance it is best", "number")] if sure else []
     header += [Cell("Tried", "number"), Cell("Gap", "number")]
     return Listing("matter-table", "States to look at first.", header, lines)
 

@@ -1,7 +1,8 @@
 """Sheets of the page: states as boxes along the columns that people named, each with a number or a sign.
 
 Up to a few states a sheet is a table of states and actions. More of them lie where their columns say, if all have a
-box of their own; otherwise what is shown is added up along two columns, those that matter to the advice first.
+box of their own; otherwise what is shown is added up along two columns, those that matter to the advice first. A long
+column is cut into bands of values that follow one another, if they have an order.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.base.display import number, percent, shorten
+from certeq.questions.few_rules import condition, order_of
 from certeq.questions.findings import Findings
 from certeq.report.drawn import Box, Boxes, Chart, Key, Tracks
 from certeq.report.listing import BRIEF, Teller
 from certeq.report.maps import FEW_STATES, NUMBERED, PANELS, action_signs, signs_of
 from certeq.report.sheet import Side, sheet
 
-ALONG = 24  # values of a column that others are added up along
+ALONG = 24  # values of a column that others are added up along, one by one
+BANDS = 8  # that a longer column is cut into
 SHADES = 10
 KEYED = 8  # actions that have a color of their own
-NO_MAP = "No map: no column has few enough values to add the others up along it. The table has the states visited most."
+NO_MAP = "No map: no column has an order, or few enough values, to group states by. The table lists those visited most."
 
 Drawn = list[Tracks | Chart | Boxes]
 
@@ -45,7 +48,7 @@ class Paper(NamedTuple):
     @property
     def rest(self) -> str:
         """What a caption says about states that share a box."""
-        return "" if self.alone else " Boxes add up all states that agree in the columns shown."
+        return "" if self.alone else " A box adds up all states that fall in it."
 
 
 def paper(findings: Findings) -> Paper | None:
@@ -55,19 +58,36 @@ def paper(findings: Findings) -> Paper | None:
     if full.across.titles and full.rows * full.columns <= NUMBERED:
         place = full.row * full.columns + full.column
         return Paper(place, (full.rows, full.columns), full.down, full.across, alone=True)
-    fitting = [k for k, axis in enumerate(recipe.axes) if 1 < axis.size <= ALONG]
+    groups = {k: found for k in range(len(recipe.axes)) if (found := _groups(findings, k)) is not None}
     rules = () if findings.few_rules is None else findings.few_rules.rules
-    named = [name for rule in rules for name, _ in rule.where]
-    matter = [k for k in fitting if recipe.axis_names[k] in named]
-    chosen = sorted([*matter, *(k for k in fitting if k not in matter)][:2])
+    named = {name for rule in rules for name, _ in rule.where}
+    whole = {k: len(words) == recipe.axes[k].size for k, (_, words) in groups.items()}
+    chosen = sorted(sorted(groups, key=lambda k: (recipe.axis_names[k] not in named, not whole[k]))[:2])
     if not chosen:
         return None
-    sides = [Side((recipe.axis_names[k],), tuple(recipe.axes[k].words(alone=True))) for k in chosen]
+    sides = [Side((recipe.axis_names[k],), groups[k][1]) for k in chosen]
     down, across = sides if len(sides) == 2 else (Side(()), *sides)
     rows, columns = (len(side.inner) or 1 for side in (down, across))
-    codes = [recipe.cells[:, k] for k in chosen]
+    codes = [groups[k][0][recipe.cells[:, k]] for k in chosen]
     place = codes[0] if len(codes) == 1 else codes[0] * columns + codes[1]
-    return Paper(place, (rows, columns), down, across, alone=len(recipe.axes) == len(chosen))
+    alone = len(recipe.axes) == len(chosen) and all(whole[k] for k in chosen)
+    return Paper(place, (rows, columns), down, across, alone)
+
+
+def _groups(findings: Findings, k: int) -> tuple[Integers, tuple[str, ...]] | None:
+    """Place of each code of a column along a side, and the words of each place; None where there would be too many."""
+    learned = findings.learned
+    axis = learned.policy.recipe.axes[k]
+    if axis.size <= ALONG:
+        return (np.arange(axis.size), tuple(axis.words(alone=True))) if axis.size > 1 else None
+    named = learned.batch is None or learned.batch.recipe is not None  # mere numbers of states have no order
+    order = order_of(learned.policy.recipe, learned.counts.positions, k) if named else None
+    if order is None or not np.array_equal(order, np.arange(len(order))):
+        return None
+    place = np.full(axis.size, BANDS)  # those without a place, which are missing, come last
+    for i, band in enumerate(np.array_split(order, BANDS)):
+        place[band] = i
+    return place, tuple(condition(axis, place == i) for i in range(place.max() + 1))
 
 
 def count_map(findings: Findings, teller: Teller) -> tuple[Drawn, str]:
@@ -162,11 +182,13 @@ def policy_map(findings: Findings, teller: Teller) -> tuple[Drawn, str]:
         return Box(f"{look} pale" if first.support[s] < teller.few else look, signs[k])
 
     used = [a for a in np.unique(first.actions[first.actions >= 0]).tolist() if a < A][:12]
-    keys = [Key("bar", f"c{a % KEYED}", f"{signs[a]}: {shorten(policy.action_names[a], BRIEF)}") for a in used]
+    brief = {a: shorten(policy.action_names[a], BRIEF) for a in used}
+    words = {a: name if name == signs[a] or not at.alone else f"{signs[a]}: {name}" for a, name in brief.items()}
+    keys = [Key("bar", f"c{a % KEYED}", words[a]) for a in used]
     keys += [Key("bar", "open", "no clear difference")] if (said == A).any() else []
     grid = _grid(at, shares.sum(axis=-1) > 0, "", box, tuple(keys))
-    pale = f" Pale: tried fewer than {teller.few} times." if at.alone else " Percent: of the visits, so advised."
-    return [grid], f"What is advised where; no color, no advice.{pale}{at.rest}"
+    pale = f" Pale: tried fewer than {teller.few} times." if at.alone else " Percent: share of visits advised so."
+    return [grid], f"What is advised where; no color means no advice.{pale}{at.rest}"
 
 
 def _grid(at: Paper, there: Booleans, title: str, box: Callable[[int, int], Box], keys: tuple[Key, ...] = ()) -> Boxes:

@@ -66,14 +66,14 @@ def canvas(columns: int = 1, rows: int = 1, *, width: float | None = None, heigh
 
 
 def line_with_band(axis: Any, x: Any, mean: Any, half: Any, *, label: str, index: int) -> None:
-    """Draw a line with its 95 % band; ``index`` chooses color and marker."""
+    """Draw a line with its 95% band; ``index`` chooses color and marker."""
     color = COLORS[index % len(COLORS)]
     axis.plot(x, mean, color=color, marker=MARKERS[index % len(MARKERS)], label=label)
     axis.fill_between(x, mean - half, mean + half, color=color, alpha=0.2, linewidth=0)
 
 
 def level_with_band(axis: Any, mean: float, half: float, *, label: str, index: int, dashes: str = "--") -> None:
-    """Draw a horizontal line with its 95 % band, for a method without a strength."""
+    """Draw a horizontal line with its 95% band, for a method without a strength."""
     color = COLORS[index % len(COLORS)]
     axis.axhline(mean, color=color, linestyle=dashes, label=label)
     axis.axhspan(mean - half, mean + half, color=color, alpha=0.15, linewidth=0)

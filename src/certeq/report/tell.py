@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.display import harmless, number, percent, several, shorten
+from certeq.base.display import harmless, in_a_sentence, number, percent, several, shorten
 from certeq.data.look import FEW
 from certeq.learning.learned import Learned, Summary
 from certeq.questions import sure
@@ -26,7 +26,9 @@ def title(findings: Findings) -> str:
     """What the page is about."""
     advised, undecided, choices = int((findings.advised >= 0).sum()), len(findings.open), int(findings.choice.sum())
     clear = f", clear in {choices - undecided:,} of {choices:,} with a choice" if undecided else ""
-    return f"Advice in {advised:,} of {several(len(findings.advised), 'state')}{clear}"
+    total = len(findings.advised)
+    some = "all " if advised == total > 2 else f"{advised:,} of "
+    return f"Advice in {some}{several(total, 'state')}{clear}"
 
 
 def about(summary: Summary, source: str, date: str | None, author: str | None) -> Iterator[tuple[str, str]]:
@@ -47,6 +49,12 @@ def manifest(learned: Learned, given: Mapping[str, Any]) -> Iterator[tuple[str, 
     yield from ((harmless(name), harmless(value)) for name, value in given.items())
 
 
+def unit(learned: Learned) -> str:
+    """What the discount is for each of: a unit of time where steps have a duration, otherwise a decision."""
+    batch = learned.batch
+    return "decision" if batch is None or batch.duration is None else batch.unit
+
+
 def settings(summary: Summary) -> dict[str, str]:
     """How the policy was learned."""
     return {name: shorten(value, 300) for name, value in summary.settings.items() if value is not None}
@@ -55,7 +63,7 @@ def settings(summary: Summary) -> dict[str, str]:
 def advice(findings: Findings) -> str:
     """What is advised, in a sentence."""
     horizon, silent = findings.learned.policy.horizon, int((findings.advised < 0).sum())
-    first = f"At the first of {several(horizon, 'decision')}, it" if horizon else "It"
+    first = f"At the first of {several(horizon, 'decision')}, the advice" if horizon else "The advice"
     without = f"; in {several(silent, 'state')} no action was tried often enough to be advised" if silent else ""
     listed = _listed(findings)
     if not horizon and listed.startswith("that "):  # and so there is nothing that it is
@@ -69,7 +77,7 @@ def shortsighted(findings: Findings, least: float = 0.0) -> str:
     if findings.audit is None or not there.any():
         return ""
     same, total = int((findings.audit.plan("bandit").policy == findings.advised)[there].sum()), int(there.sum())
-    said = f"Looking at the immediate reward alone would advise the same in {same:,} of {several(total, 'state')}"
+    said = f"Looking at immediate reward alone would give the same advice in {same:,} of {several(total, 'state')}"
     return "" if same < least * total else f"{said}: planning ahead changes little here." if least else f"{said}."
 
 
@@ -81,7 +89,7 @@ def typical(findings: Findings, few: int = FEW) -> str:
     median = float(np.median(kept))
     often = "once" if median == 1 else f"{median:g} times"
     return (
-        f"In the typical state the advised action had been tried {often}; in {int((kept < few).sum()):,} of "
+        f"In the typical state, the advised action had been tried {often}; in {int((kept < few).sum()):,} of "
         f"{several(len(kept), 'state')} fewer than {few} times."
     )
 
@@ -93,19 +101,19 @@ def worth(findings: Findings) -> Iterator[str]:
         yield f"It was not computed. {findings.missing.get('posterior', '')}".strip()
         return
     if findings.learned.summary.people:
-        yield f"It is not told beside what was done: {sure.withheld(findings)}, and a plan cannot see what they saw."
+        yield f"It is not compared with what was done: {sure.withheld(findings)}, and a plan cannot see what they saw."
         return
     gain, better = found.difference(ADVICE, RECORDED), sure.chance(findings)
     more = "less" if gain.mean < 0 else "more"
     ends = f"{number(gain.low)} to {number(gain.high)}"
     yield (
         f"By the model, following the advice{sure.period(findings)} is worth{sure.net(findings)} "
-        f"{number(abs(gain.mean))} {more} than what was done (90 % interval of the difference: {ends})."
+        f"{number(abs(gain.mean))} {more} than what was done (90% interval of the difference: {ends})."
     )
     if better is not None:
-        yield f"The chance that it is better is {percent(better, found.draws)}."
+        yield f"The chance that it is better is {in_a_sentence(percent(better, found.draws))}."
     else:
-        yield f"How likely it is better is not given: {sure.withheld(findings)}."
+        yield f"How likely it is to be better is not given: {sure.withheld(findings)}."
     if findings.frontier is not None and findings.frontier.kept:
         yield from findings.frontier.uncharged()
     if findings.outer is not None:
@@ -123,7 +131,7 @@ def next_steps(findings: Findings) -> Iterator[str]:
         yield "No single observation of any pair would change what is best to do."
     for i in range(min(NEXT, useful)):
         action, state = found.action_names[found.action[i]], found.state_names[found.state[i]]
-        where = "where" if len(findings.learned.policy.recipe.axes) > 1 else "in state"
+        where = "with" if len(findings.learned.policy.recipe.axes) > 1 else "in state"
         yield f"“{shorten(action, LABEL)}” {where} {shorten(state, 2 * LABEL)}"
 
 
@@ -170,16 +178,15 @@ def how_sure(findings: Findings) -> Iterator[str]:
 def in_short(findings: Findings, alerts: int, opened: int) -> Iterator[tuple[str, str]]:
     """What each section found, in a line."""
     summary, choices = findings.learned.summary, int(findings.choice.sum())
-    parts = [f"{several(alerts, 'thing')} to mind"] if alerts else []
+    parts = [f"{several(alerts, 'thing')} to watch for"] if alerts else []
     parts += [f"{several(opened, 'question is', 'questions are')} open"] if opened else []
     yield "alerts", "; ".join(parts) or "None of the checks calls for a warning"
     clear = f"{choices - findings.unclear:,} of {several(choices, 'state')} with a choice"
     if findings.posterior is not None and choices:
         yield "policy", f"One action is clearly best in {clear}"
         better = sure.chance(findings)
-        told = "is not told" if better is None else percent(better, findings.posterior.draws)
-        said = f"The chance that the advice beats what was done{sure.net(findings)}"
-        yield "sure", f"{said} {'' if better is None else 'is '}{told}"
+        told = "not given" if better is None else in_a_sentence(percent(better, findings.posterior.draws))
+        yield "sure", f"The chance that the advice beats what was done{sure.net(findings)} is {told}"
     else:
         yield "policy", f"{several(choices, 'state')} with a choice"
         yield "sure", "It was not computed" if findings.posterior is None else "There is no choice in any state"
@@ -188,12 +195,12 @@ def in_short(findings: Findings, alerts: int, opened: int) -> Iterator[tuple[str
     yield "data", f"{several(summary.rows, 'decision')}, {several(summary.states, 'state')}, {tried}"
     plain = None if findings.plain is None else int((findings.plain != findings.advised).sum())
     states = several(len(findings.advised), "state")
-    told = "" if plain is None else f"; without it {plain:,} of {states} would be advised otherwise"
+    told = "" if plain is None else f"; without it, the advice would differ in {plain:,} of {states}"
     yield "regularization", f"By “{findings.learned.rules.regularizer}”{told}"
     regret = None if findings.collect is None else number(findings.collect.regret)
     yield "collect", "It was not computed" if regret is None else f"Not knowing more costs {regret} of value on average"
     yield "limits", "What was not recorded, what the states blur, what was never tried"
-    yield "methods", "Settings and versions, to make it again"
+    yield "methods", "Settings and versions, so that it can be made again"
 
 
 def regularization(findings: Findings) -> Iterator[str]:
@@ -203,7 +210,7 @@ def regularization(findings: Findings) -> Iterator[str]:
     tried = learned.policy.visits > 0
     shares = np.broadcast_to(weight, tried.shape)[tried]
     yield (
-        f"The regularizer “{name}” replaces a part of what was seen after each pair by its target. Over the pairs that "
+        f"The regularizer “{name}” replaces part of what was seen after each pair with its target. Over the pairs that "
         f"were tried, that part is {number(float(shares.mean()))} on average, from {number(float(shares.min()))} to "
         f"{number(float(shares.max()))}."
     )
@@ -222,7 +229,7 @@ def regularization(findings: Findings) -> Iterator[str]:
     if changed and findings.posterior is not None and PLAIN in findings.posterior.names:
         gain = findings.posterior.difference(ADVICE, PLAIN)
         yield (
-            f"Under the posterior, the regularized advice is worth {number(gain.mean)} more (90 % interval "
+            f"Under the posterior, the regularized advice is worth {number(gain.mean)} more (90% interval "
             f"{number(gain.low)} to {number(gain.high)})."
         )
 

@@ -102,7 +102,7 @@ def test_what_is_not_a_file_of_counts_is_refused(tallied, tmp_path):
     refused(told(dropped=[]), "damaged")
     refused(told(reward={"unit": "x"}), "damaged")
     refused(told(reward=about["reward"] | {"unit": float("inf")}), "damaged")
-    refused(told(actions=about["states"]), "entries instead of|do not go with|damaged")
+    refused(told(actions=about["states"]), "entries instead of|do not match|damaged")
     refused(told(states={"version": 1, "axes": [], "cells": []}), "The recipe is damaged at axes: ")
 
 
@@ -187,7 +187,7 @@ def test_damage_anywhere_is_refused_or_harmless(tallied, tmp_path):
 def test_parts_that_do_not_go_together_are_refused(tallied):
     from dataclasses import replace
 
-    with pytest.raises(InputError, match="do not go with recipes"):
+    with pytest.raises(InputError, match="do not match recipes"):
         replace(tallied, recipe=tallied.action_recipe)
     with pytest.raises(InputError, match="of different rows"):
         replace(tallied, rewards=replace(tallied.rewards, number=tallied.rewards.number + 1))

@@ -157,7 +157,7 @@ def test_in_the_explicit_layout_a_missing_part_of_the_next_state_is_a_cell_and_n
     rows |= {"next_x": [None, "b", None], "next_y": ["u", "v", None], "done": [0, 0, 1]}
     batch = read(rows, missing="category")
     assert [*batch.next_state] == [batch.state_names.index("x missing, y=u"), batch.state_names.index("x=b, y=v"), -1]
-    with pytest.raises(InputError, match="carried on only where the next state is in the next row"):
+    with pytest.raises(InputError, match="carried forward only where the next state is in the next row"):
         read(rows, missing="last")
 
 

@@ -60,7 +60,7 @@ def test_contradictions_are_refused():
         read(ROWS, cost="bill", reward="bill")
     with pytest.raises(InputError, match="leave minimize= out"):
         read(ROWS, cost="bill", minimize=False)
-    with pytest.raises(InputError, match="minimize= speaks of the reward column, and there is none"):
+    with pytest.raises(InputError, match="minimize= is about the reward column, and there is none"):
         read(ROWS, reward=False, minimize=True)
 
 

@@ -55,7 +55,7 @@ def test_a_column_that_tells_afterwards_is_named_and_left_out(name):
     batch = read(ROWS | {name: values}, ends="never")
     assert batch.recipe.column_names == ("pressure", "sex")
     (said,) = batch.decisions
-    assert said.startswith("Left out of the state, as known only afterwards")
+    assert said.startswith("Left out of the state, as known only afterward")
     assert f"'{name}', since" in said
     assert why in said
     assert any(note.startswith("I read 'pressure', 'sex' as the state") for note in batch.notes)
@@ -76,5 +76,5 @@ def test_what_is_known_from_the_start_stays():
 
 def test_if_nothing_is_left_it_is_asked_for():
     rows = {name: values for name, values in ROWS.items() if name not in ("pressure", "sex")}
-    with pytest.raises(InputError, match=r"all are known only afterwards.*--state"):
+    with pytest.raises(InputError, match=r"all are known only afterward.*--state"):
         read(rows | {"duration": LENGTH[GROUP]}, ends="never")

@@ -199,7 +199,7 @@ def test_times_may_be_numbers_dates_or_months(times):
 
 def test_times_that_are_no_times_are_refused():
     rows = table(LONG) | {"time": ["Monday", "Tuesday", "Wednesday", "Monday", "Tuesday"]}
-    with pytest.raises(InputError, match=r"Row 1 .*'time' is 'Monday', which is no time.*time=False \(--time none\)"):
+    with pytest.raises(InputError, match=r"Row 1 .*'time' is 'Monday', which is not a time.*\(--time none\)"):
         read(rows)
     assert len(read(rows, time=False)) == 3
 
@@ -209,7 +209,7 @@ def test_times_that_are_no_times_are_refused():
 )
 @pytest.mark.filterwarnings("error")
 def test_times_beyond_all_others_are_refused(times):
-    with pytest.raises(InputError, match=r"Row \d .*'time' is .*, which is no time"):
+    with pytest.raises(InputError, match=r"Row \d .*'time' is .*, which is not a time"):
         read(table(LONG) | {"time": times})
 
 

@@ -64,7 +64,7 @@ class Tallied:
         S, A = self.counts.n_states, self.counts.n_actions
         if (self.recipe.n_states, self.action_recipe.n_states) != (S, A):
             raise InputError(
-                f"Counts of {S:,} states and {A:,} actions do not go with recipes for {self.recipe.n_states:,} and "
+                f"Counts of {S:,} states and {A:,} actions do not match recipes for {self.recipe.n_states:,} and "
                 f"{self.action_recipe.n_states:,}."
             )
         if self.rewards is not None and not np.array_equal(self.rewards.visits, self.counts.visits):

@@ -333,7 +333,7 @@ def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], I
     blank: Booleans = np.logical_and.reduce([column.missing for column in columns.values()])
     rows = np.flatnonzero(~blank)
     if not len(rows):
-        raise InputError("All rows of the table are blank. There is nothing to learn from.")
+        raise InputError("Every row of the table is blank. There is nothing to learn from.")
     if len(rows) == n:
         return dict(columns), rows
     return {name: column.take(rows) for name, column in columns.items()}, rows

@@ -82,8 +82,9 @@ def ways(request: Request, roles: Roles) -> dict[str, str]:
     carried = [name for name, way in found.items() if way == "last"]
     if carried and roles.next_state:
         raise InputError(
-            f"The last value of {carried[0]!r} can be carried on only where the next state is in the next row, and "
-            "here each row has its own. Say missing='category' (--missing category), or layout='long' (--layout long)."
+            f"The last value of {carried[0]!r} can be carried forward only where the next state is in the next row, "
+            "and here each row has its own. Say missing='category' (--missing category), or layout='long' (--layout "
+            "long)."
         )
     return found
 

@@ -56,7 +56,7 @@ def read_file(path: Path, limit_bytes: int | None = None) -> tuple[Any, bool, st
     suffix = _format(path)
     reader = READERS.get(suffix)
     if reader is None:
-        raise InputError(f"{path.name} is of no kind that certeq reads. {_other(suffix)} It reads {FORMATS}.")
+        raise InputError(f"{path.name} is not a kind of file that certeq reads. {_other(suffix)} It reads {FORMATS}.")
     with _open(path, limit) as handle, _open(path, limit) as again, ThreadPoolExecutor(1) as beside, door(path.name):
         digest = beside.submit(hashlib.file_digest, again, "sha256")
         frame = parse(reader, path, handle, limit)

@@ -85,6 +85,6 @@ def words(leaks: Mapping[str, str]) -> tuple[str, ...]:
     listed = "; ".join(f"{name!r}, since {why}" for name, why in leaks.items())
     name = next(iter(leaks))
     return (
-        f"Left out of the state, as known only afterwards: {listed}. To use it, name all columns of the state "
+        f"Left out of the state, as known only afterward: {listed}. To use it, name all columns of the state "
         f"(--state); if it tells which episodes were over, say so (--done {name}=VALUE or --ends {name}).",
     )

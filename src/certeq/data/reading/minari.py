@@ -44,7 +44,7 @@ def is_minari(folder: Path) -> bool:
 
 def open_minari(folder: Path, limit_bytes: int) -> tuple[Table, dict[str, Any]]:
     """Open a data set: its table in the explicit layout, and which column is what."""
-    with door(f"The Minari data set {folder.name}", "It is damaged, or of a kind that is no table. Copy it again."):
+    with door(f"The Minari data set {folder.name}", "It is damaged, or not a table. Copy it again."):
         return _opened(folder, limit_bytes)
 
 
@@ -85,7 +85,7 @@ def explicit_table(episodes: list[Columns]) -> tuple[Columns, dict[str, Any]]:
 def _table(name: str, episodes: list[Columns], fingerprint: str) -> tuple[Table, dict[str, Any]]:
     for i, part in enumerate(episodes):
         if part.keys() != episodes[0].keys():
-            raise InputError(f"Episode {i} of {name} has other fields than the first one.")
+            raise InputError(f"Episode {i} of {name} has different fields from the first one.")
         lacking = [field for field in ("reward", "done", "truncated") if field not in part]
         if lacking:
             raise InputError(f"Episode {i} of {name} has several numbers for each {lacking[0]!r}. It is damaged.")

@@ -73,7 +73,7 @@ class Roles:
         state = tuple(name for name in self.state if name not in names)
         if not state:
             raise InputError(
-                f"Of the columns that are left for the state, {_some(self.state)}, all are known only afterwards. Name "
+                f"Of the columns that are left for the state, {_some(self.state)}, all are known only afterward. Name "
                 "those that make the state with state= (--state)."
             )
         gone = tuple(f"{name!r} may also be" for name in names)
@@ -149,7 +149,7 @@ def find_roles(
     found = Roles(state, following, roles["action"], beside=roles["beside"], **single)  # type: ignore[arg-type]
     unsaid = {role for role in SPELLINGS if known.get(role) is None}
     if minimize is not None and found.reward is None:
-        raise InputError("minimize= speaks of the reward column, and there is none. Leave it out (--minimize).")
+        raise InputError("minimize= is about the reward column, and there is none. Leave it out (--minimize).")
     if found.reward is not None and minimize is None and bad_sounding(found.reward):
         raise _which_way(found.reward)
     return replace(

@@ -111,7 +111,7 @@ def long(columns: Mapping[str, Column], roles: Roles, rows: Integers, gaps: str,
     far = odd & (gaps == "cut")
     if gaps == "allow" and odd.any():
         steps = f"{int(odd.sum()):,} of {several(int(follows.sum()), 'step')}"
-        notes = (*notes, f"{steps} in time are not the usual one; the next row was taken all the same.")
+        notes = (*notes, f"{steps} in time differ from the usual one; the next row was used all the same.")
     final = np.append(~acts[1:] & ~follows[1:], False) & follows  # the next row only tells where the episode ended up
     for mark, role in ((done, "done"), (cut, "truncated")):
         on = mark & follows & ~final
@@ -217,7 +217,7 @@ def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Whereabouts) -> Boo
         i = first(far)[0]
         name, before, after = teller.roles.time, teller.time(i), teller.time(i + 1)
         raise InputError(
-            f"{teller.episode(i)} has a gap: {name} goes from {before} to {after}, but the usual step is another one. "
+            f"{teller.episode(i)} has a gap: {name} goes from {before} to {after}, which is not the usual step. "
             "Say duration='times' (--duration times) to let the time itself count, gaps='allow' (--gaps allow) to take "
             "the next row whenever it comes, or gaps='cut' to leave such rows out; or fill the gap.",
             remedy={"gaps": "cut" if far.sum() < RARE * len(at) else "allow"},
@@ -243,8 +243,8 @@ def _all_times(sound: Booleans, column: Column, name: str, rows: Integers) -> No
     if not sound.all():
         (row,) = first(~sound)
         raise InputError(
-            f"{place(row, rows)}: {name!r} is {column.show(row)}, which is no time. Write times as numbers or as dates "
-            "like 2024-03-31, or say time=False (--time none) to take the rows in the order in which they stand."
+            f"{place(row, rows)}: {name!r} is {column.show(row)}, which is not a time. Write times as numbers or as "
+            "dates like 2024-03-31, or say time=False (--time none) to take the rows in the order in which they stand."
         )
 
 

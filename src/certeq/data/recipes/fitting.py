@@ -200,7 +200,7 @@ def k_means(points: Floats, k: int, *, rng: Rng = 0) -> Floats:
     if len(different) <= k:
         return different
     with warnings.catch_warnings(action="ignore"):  # a cluster that loses all its points stays where it was
-        found = [kmeans2(points, k, minit="++", rng=random)[0] for _ in range(STARTS)]
+        found = [kmeans2(points, k, minit="++", seed=random)[0] for _ in range(STARTS)]
         centers = min(found, key=lambda each: float((vq(points, each)[1] ** 2).sum()))
         for _ in range(ROUNDS):
             before, (centers, _) = centers, kmeans2(points, centers, minit="matrix")
@@ -286,7 +286,7 @@ def _check(columns: Mapping[str, Column], absent: Collection[str], rows: Integer
             also = f", and {more} further row{'s' * (more > 1)} of this column" if more else ""
             ways = (
                 f"make “missing” a cell of its own with missing={{{name!r}: 'category'}} (--missing "
-                f"{shlex.quote(name)}=category), carry the last value of the episode on ('last'), or "
+                f"{shlex.quote(name)}=category), carry the last value of the episode forward ('last'), or "
             )
             raise InputError(
                 f"{place(row, rows)}: {name!r} is missing{also}. A state needs every value: fill the gaps, "

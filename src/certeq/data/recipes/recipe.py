@@ -270,8 +270,8 @@ def _measured(axis: Present, units: Mapping[str, str]) -> Present:
     if isinstance(axis, Bins) or (isinstance(axis, Labels) and axis.kind in ("integer", "float")):
         return replace(axis, unit=shorten(units[named[0]], LONGEST_UNIT))
     raise InputError(
-        f"Column {named[0]!r} is no column of numbers that is cut or listed by itself, so it can have no unit. Leave "
-        "unit= out for it (--unit)."
+        f"Column {named[0]!r} is not a column of numbers that is cut or listed by itself, so it cannot have a unit. "
+        "Leave unit= out for it (--unit)."
     )
 
 
@@ -280,7 +280,7 @@ def _along(axis: Axis, ordered: Mapping[str, Iterable[Any]], unordered: tuple[st
     told = [name for name in axis.columns if name in ordered]
     if any(name in unordered for name in axis.columns):
         if told:
-            raise InputError(f"Column {told[0]!r} is said to be ordered and unordered; say one of them.")
+            raise InputError(f"Column {told[0]!r} is said to be both ordered and unordered; say one.")
         return None
     if not told:
         return axis.places

@@ -13,7 +13,7 @@ It may also have
 - ``ALT``: what the picture shows, for those who cannot see it (the title and the claim stand in for it);
 - ``NOTES``: a few sentences on how it was done here, such as settings that the paper leaves open;
 - ``VALUES``: the columns that were measured, where that is not just ``loss``. A table too large for a CSV is summarized
-  over data sets: means and 95 % half widths of these columns for each combination of the others.
+  over data sets: means and 95% half widths of these columns for each combination of the others.
 """
 
 from __future__ import annotations

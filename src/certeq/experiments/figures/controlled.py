@@ -36,7 +36,7 @@ NOTES = (
     "that is mixed in, averaged over pairs. By this the action average is always the better aligned, since nothing is "
     "closer to the rows of a state than their mean. By error: the least mean squared error of the rows that a matrix "
     "allows (Eq. 4), which also counts that the action average has to be estimated. A setting counts where the paired "
-    "difference in loss is clear (95 % intervals that hold for all settings together). Best strengths are chosen in "
+    "difference in loss is clear (95% intervals that hold for all settings together). Best strengths are chosen in "
     "hindsight on the same data sets; specific weights have pseudo-count 0.5; epsilon-greedy is as printed, an action "
     "that was never tried being uniform. At λ = 0.5 the actions are the same and nothing can be lost."
 )

@@ -1,4 +1,4 @@
-"""Coverage: do 90 % intervals for the value of the chosen policy hold the truth nine times out of ten?"""
+"""Coverage: do 90% intervals for the value of the chosen policy hold the truth nine times out of ten?"""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ NOTES = (
     "later. The credible interval draws episodes again, and models from what is learned from each; its low end is "
     "lowered by what advice promises too much in the data that it was chosen in, and by what states leave out where "
     "the advice is followed twice in a row; the outer one is never inside of it. “Shortest” is how much wider or "
-    "narrower all intervals of a panel would have to be, about their middle, to hold the truth in 90 %. A chance that"
+    "narrower all intervals of a panel would have to be, about their middle, to hold the truth in 90%. A chance that"
     " an action is best is told where there is a choice, and is of the actions that may be advised; it is held "
     "against the truth only where one of these is best. The simulator's truth is a table counted from many patients, "
     "whose states are not quite Markov, and neither are cells of numbers: “fits” is how often the report has nothing "
     "to say against the model, neither the comparison of returns over many decisions nor that people acted on more "
-    "than the states hold. Intervals of coverage are 95 %, exact binomial. “Does not hold” means that a coverage is "
+    "than the states hold. Intervals of coverage are 95%, exact binomial. “Does not hold” means that a coverage is "
     f"surely below {LEVEL - SHORT:.0%}; “holds”, that it was at least that."
 )
-ALT = "For each panel, coverage of 90 % intervals, credible and outer; and claimed against true chances."
+ALT = "For each panel, coverage of 90% intervals, credible and outer; and claimed against true chances."
 VALUES = ("rows", "states", "low", "high", "truth", "covered", "claimed", "right")
 LENGTH = 19
 EPISODES = (3, 10, 30)
@@ -263,7 +263,7 @@ def draw(table: pl.DataFrame) -> Figure:
             ends = np.abs(np.array([[each.low for each in found], [each.high for each in found]]) - center)
             how: dict[str, Any] = {"color": style.COLORS[index], "fmt": style.MARKERS[index], "capsize": 2}
             left.errorbar(center, place - 0.2 * index, xerr=ends, label=kind, markersize=3, **how)
-        left.set(xlim=(-0.03, 1.03), xlabel="coverage", title="intervals of 90 %")
+        left.set(xlim=(-0.03, 1.03), xlabel="coverage", title="intervals of 90%")
         left.set_yticks(place, panels, fontsize=6)
         left.legend(fontsize=6, loc="lower left")
         _draw_reliability(right, table)

@@ -31,7 +31,7 @@ NOTES = (
     "each pair, they are averaged over actions with the same weight as the transitions. Numbers of data as in the main "
     "figure; best strengths are chosen in hindsight on the same data sets."
 )
-ALT = "For each world and way of collecting data: mean loss against strength, with 95 % bands, for each method."
+ALT = "For each world and way of collecting data: mean loss against strength, with 95% bands, for each method."
 VALUES = ("loss", "to_uniform", "to_average", "to_estimate", "error_uniform", "error_average")
 METHODS = {
     "discount": method("discount"),

@@ -28,7 +28,7 @@ NOTES = (
     "independent tuples, as printed, and 5 trajectories of 19 steps, as in that code. How many tuples is not printed: "
     "the claims are judged along 1 to 20 rows for each pair. At strength 0 all three are the MLE."
 )
-ALT = "Mean loss against strength on River Swim, with 95 % bands, for discount, uniform prior and left/right prior."
+ALT = "Mean loss against strength on River Swim, with 95% bands, for discount, uniform prior and left/right prior."
 S = 6
 LEFT_RIGHT = np.stack(  # (S, A, S)
     [np.eye(S)[np.maximum(np.arange(S) - 1, 0)], np.eye(S)[np.minimum(np.arange(S) + 1, S - 1)]], axis=1

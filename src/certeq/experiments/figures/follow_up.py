@@ -39,7 +39,7 @@ MLE, DISCOUNT, UNIFORM, SPECIFIC, ORACLE, EXPERT = (
     "MLE", "best discount", "best uniform prior", "ε*", "oracle ε*", "best left/right prior",
 )  # fmt: skip
 NOTES = (
-    "Theirs are read off the published figures; ours have 95 % intervals. A number is matched if theirs lies within "
+    "Theirs are read off the published figures; ours have 95% intervals. A number is matched if theirs lies within "
     "what one more run of their size would give, all of them together 19 times out of 20, plus what the eye may be "
     "off. Conventions of that code: the random chain with a bonus of 1 for one pair and 4 rows of each (“equal "
     "counts”), and with rewards by state and 80 tuples; River Swim as 5 trajectories of 19 steps; pseudo-counts 0.5, "

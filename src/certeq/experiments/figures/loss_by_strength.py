@@ -42,7 +42,7 @@ NOTES = (
     "Swim; for Loop, which is not there, 0.25. A method's best strength is chosen in hindsight on the same data sets, "
     f"which favors the methods that have one. “Close to” means at most {CLOSE:.0%} more."
 )
-ALT = "For each world and way of collecting data: mean loss against strength, with 95 % bands, for each method."
+ALT = "For each world and way of collecting data: mean loss against strength, with 95% bands, for each method."
 METHODS = {
     "discount": method("discount"),
     "uniform prior": method("uniform_prior"),

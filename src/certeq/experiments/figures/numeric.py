@@ -43,7 +43,7 @@ NOTES = (
     "the most of that. Cells hide things: what a plan with the true rows and rewards of the cells loses in the "
     "simulator stands beside, and hardly any table can lose less."
 )
-ALT = "Loss against rows in each world and number of cells, by method, with 95 % bands."
+ALT = "Loss against rows in each world and number of cells, by method, with 95% bands."
 LENGTH, STEPS = 20, 100
 EPISODES = (5, 20, 80, 320)
 CELLS = (6, 12)

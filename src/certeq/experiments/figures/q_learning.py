@@ -43,9 +43,9 @@ NOTES = (
     "ours. The random chain is a new one for each agent, the same for all methods. An agent that finds two actions "
     "equally good takes the first, and in the beginning all are: so each agent meets the actions in an order of its "
     "own, the same for all methods. (In River Swim and Loop the first action is the wrong one.) “Not better” allows "
-    "for 1 %. The constant probability is a baseline of which the paper claims nothing."
+    "for 1%. The constant probability is a baseline of which the paper claims nothing."
 )
-ALT = "Mean reward per episode against episodes for each world and method, with 95 % bands, at exploration 0.1."
+ALT = "Mean reward per episode against episodes for each world and method, with 95% bands, at exploration 0.1."
 VALUES = ("reward", "loss")
 METHODS: dict[str, dict[str, Any]] = {
     "standard": {"variant": "standard"},

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 TITLE = "The study: regularizers without tuning against tuning in hindsight"
 CLAIM = (
-    "`learned_target`, which needs no tuning, loses at most 5 % more than the better of `none` and of discount and "
-    "uniform prior with their strength chosen in hindsight on the very same data sets, in 95 % of the cells without "
+    "`learned_target`, which needs no tuning, loses at most 5% more than the better of `none` and of discount and "
+    "uniform prior with their strength chosen in hindsight on the very same data sets, in 95% of the cells without "
     "skewed data; at most .6 times as much as the latter, as a geometric mean over cells of worlds with positions; "
-    "less than the oracle ε* in most of those; and on the random chain at most 3 % more than `evidence`."
+    "less than the oracle ε* in most of those; and on the random chain at most 3% more than `evidence`."
 )
 NOTES = (
     "Not a figure of the paper. Each cell is a world, a way of collecting data and an amount of data. Ratios are mean "
     "loss over the mean loss of the better of discount and uniform prior, each at the best of 12 strengths for this "
-    "cell in hindsight; intervals are 95 %, paired. The names of the actions are shuffled in every data set. “Skewed” "
+    "cell in hindsight; intervals are 95%, paired. The names of the actions are shuffled in every data set. “Skewed” "
     "data are trajectories in which action 0 is taken nine "
     "times out of ten (in the tumor simulator: a dose given nine times out of ten). “Noisy rewards” are estimated "
     "from rows with a standard deviation of 0.1 (in the tumor simulator 0.5); elsewhere rewards are known, those of "
@@ -40,7 +40,7 @@ NOTES = (
     "(Theorem 1) and `expert_prior` needs an expert, so they have no line of their own. The constants of `evidence` "
     "and `learned_target` were chosen on other seeds of some of these worlds; see decisions 0007 and 0014."
 )
-ALT = "For each cell: ratio of mean loss to the best global method in hindsight, with 95 % intervals, by method."
+ALT = "For each cell: ratio of mean loss to the best global method in hindsight, with 95% intervals, by method."
 GLOBAL = ("discount", "uniform prior")
 METHODS = {
     "discount": method("discount"),
@@ -60,7 +60,7 @@ METHODS = {
 OURS, PLAIN, ORACLE = "learned target", "evidence", "oracle ε*"
 PAPER = "ε* (posterior)"
 VALIDATED = "uniform prior (CV)"
-NEAR, FAR, ALIKE, SHARE = 1.05, 0.6, 1.03, 0.95  # within 5 %; far below; within 3 % of `evidence`; of the cells
+NEAR, FAR, ALIKE, SHARE = 1.05, 0.6, 1.03, 0.95  # within 5%; far below; within 3% of `evidence`; of the cells
 PER_PAIR = (1, 2.5, 5, 15)  # rows for each pair: from starving to plenty
 EPISODES = (1, 3, 5, 15)  # of 19 transitions each
 LENGTH = 19

@@ -50,7 +50,7 @@ NOTES = (
 )
 ALT = (
     "Mean loss against strength in the tumor simulator under three forms of the reward, on a logarithmic axis, with "
-    "95 % bands, for each method."
+    "95% bands, for each method."
 )
 METHODS = {
     "discount": method("discount"),

@@ -46,7 +46,7 @@ NOTES = (
     f"clear, “near” at most {CLOSE:.0%} more."
 )
 ALT = (
-    "Above: loss of the specific weight relative to the best discount and the best uniform prior, with 95 % intervals, "
+    "Above: loss of the specific weight relative to the best discount and the best uniform prior, with 95% intervals, "
     "against each of four settings. Below: what the worst strength of each costs."
 )
 SETTINGS: dict[str, dict[str, Any]] = {

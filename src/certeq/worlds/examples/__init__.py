@@ -8,7 +8,7 @@ patient the outcome is not recorded.
 
 The settings are not those of the paper's table (``certeq.worlds.tumor``), whose printed step lets treated tissue vanish
 within the month, so that looking a month ahead is nearly enough. Here the tissues follow the differential equations, a
-dose costs 1 when it is given, as the paper prints it, and a month's noise is 5 %, not 25 %. A dose then pays only over
+dose costs 1 when it is given, as the paper prints it, and a month's noise is 5%, not 25%. A dose then pays only over
 years: whoever looks one month ahead never treats anyone. Discounted by .99 a month and simulated for 30 / 300 months,
 that earns -3 / -26, treating by chance as in the trial 8 / 5, treating every month -6 / -64, and treating only where
 little drug is left (below .2) and the living tumor is larger than 2 mm about 11 / 14.
