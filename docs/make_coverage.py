@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-KINDS = ("credible", "outer")
+KINDS = ("printed", "credible", "outer")
+COLUMNS = ("data", "printed", "below", "above", "shortest", "credible", "shortest", "outer", "shortest", "fits")
+COLUMNS += ("credible there",)
 SENTENCE = " intervals hold the truth in 90%"
 CHANCES = {"better than the behavior": "Does the advice beat the behavior as often as claimed?"}
 CHANCES["best action"] = "Is the advised action best as often as claimed?"
@@ -45,8 +47,8 @@ def main(folder: Path) -> None:
         "the truth lay when it was missed; “fits” is how often the report has nothing to say against the model, and "
         "“credible there” how often the credible interval held the truth in those data sets.",
         "",
-        "| data | credible | below | above | shortest | outer | shortest | fits | credible there |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| {' | '.join(COLUMNS)} |",
+        "|---" * len(COLUMNS) + "|",
         *table(run["verdicts"]),
         "",
         *(line for kind, title in CHANCES.items() for line in chances(run["verdicts"], kind, title)),
@@ -59,18 +61,19 @@ def main(folder: Path) -> None:
 
 
 def table(verdicts: list[dict[str, Any]]) -> list[str]:
-    """One line for each panel: both kinds of interval, and whether the model fits."""
+    """One line for each panel: all kinds of interval, and whether the model fits."""
     found = {verdict["claim"]: verdict for verdict in verdicts}
     panels = [claim.partition(f": {KINDS[0]}")[0] for claim in found if claim.endswith(KINDS[0] + SENTENCE)]
     lines = []
     for panel in panels:
-        credible, outer = (found[f"{panel}: {kind}{SENTENCE}"] for kind in KINDS)
-        below, above = re.findall(r"([\d.]+%)", credible["note"])
+        kinds = [found[f"{panel}: {kind}{SENTENCE}"] for kind in KINDS]
+        below, above = re.findall(r"([\d.]+%)", kinds[0]["note"])
         fits = found.get(f"{panel}: model fits")
-        shares = [re.search(r"held ([\d.]+) times", each["note"])[1] for each in (credible, outer)]  # type: ignore[index]
+        shares = [re.search(r"held ([\d.]+) times", each["note"])[1] for each in kinds]  # type: ignore[index]
         told = "" if fits is None else fits["measured"].split()[0]
         there = "" if fits is None else fits["note"].removeprefix("There, credible intervals held in ").rstrip(".")
-        cells = (panel, number(credible), below, above, shares[0], number(outer), shares[1], told, there)
+        rest = (part for each, share in zip(kinds[1:], shares[1:], strict=True) for part in (number(each), share))
+        cells = (panel, number(kinds[0]), below, above, shares[0], *rest, told, there)
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 

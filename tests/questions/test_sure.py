@@ -10,7 +10,7 @@ from certeq.questions.alerts import alerts
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.examine import examine
 from certeq.questions.returns import Returns, Stretch
-from certeq.questions.sure import THIN, chance, sentences, to_json
+from certeq.questions.sure import THIN, chance, doubt, sentences, to_json, widened
 from logbook import logged
 
 
@@ -38,7 +38,9 @@ def test_both_intervals_are_told_with_what_they_believe(found):
 def test_advice_that_is_likely_worse_is_the_first_thing_said(found):
     values = found.posterior.state_values.copy()
     values[0] = values[1] - 1
-    worse = with_part(found, posterior=replace(found.posterior, state_values=values))
+    claimed = found.posterior.claimed.copy()
+    claimed[0] = (values[0] @ found.posterior.start).mean()
+    worse = with_part(found, posterior=replace(found.posterior, state_values=values, claimed=claimed))
     assert chance(worse) == 0
     assert alerts(worse)[0].startswith("The advice is more likely worse than what was recorded")
     assert not any("more likely worse" in alert for alert in alerts(found))
@@ -47,7 +49,7 @@ def test_advice_that_is_likely_worse_is_the_first_thing_said(found):
 def test_a_model_that_does_not_fit_is_said_before_anything_else(found):
     doubtful = with_part(found, returns=Returns((Stretch(8, False, -3.0, 1.0),), 60))
     assert alerts(doubtful)[0].startswith(
-        "The intervals here cannot be trusted: over 8 decisions the episodes earned 3"
+        "The model's own interval cannot be trusted: over 8 decisions the episodes earned 3"
     )
     assert chance(doubtful) is None
     assert "is not given: over many decisions" in next(sentences(doubtful))
@@ -114,3 +116,48 @@ def test_without_draws_there_is_nothing_to_tell():
     found = examine(certeq.learn(logged(7), discount=0.9), draws=0)
     assert list(sentences(found)) == []
     assert "No draws" in to_json(found)["missing"]
+
+
+def test_where_the_model_is_in_doubt_the_outer_interval_is_given(found):
+    wide = widened(found.posterior, found.outer)
+    low, high = wide.interval(ADVICE)[1:]
+    assert (low, high) == (pytest.approx(found.outer.low), pytest.approx(found.outer.high))
+    assert wide.interval(RECORDED) == found.posterior.interval(RECORDED)
+    plain, more = (each.difference(ADVICE, RECORDED) for each in (found.posterior, wide))
+    back = wide.difference(RECORDED, ADVICE)
+    assert (more.low, more.high) == (
+        pytest.approx(plain.low - wide.doubt[0]),
+        pytest.approx(plain.high + wide.doubt[1]),
+    )
+    assert (back.low, back.high) == (pytest.approx(-more.high), pytest.approx(-more.low))
+    assert more.better == plain.better
+    astray = with_part(found, posterior=replace(wide, claimed=found.posterior.claimed + 100.0))
+    told = list(sentences(astray))
+    assert any("since models drawn from the data disagree" in line for line in told)
+    assert not any(line.startswith("Whatever the unseen rows are like") for line in told)
+    assert chance(astray) is None
+    assert "claims" in alerts(astray)[0]
+
+
+def test_a_claim_within_what_drawn_models_say_is_not_astray(found):
+    value = found.posterior.interval(ADVICE)
+    for claimed, astray in (
+        (value.low, False),
+        (value.high, False),
+        (value.high + 1e-3, True),
+        (value.low - 1e-3, True),
+    ):
+        moved = replace(found.posterior, claimed=np.array([claimed, *found.posterior.claimed[1:]]))
+        assert moved.astray == astray
+        assert bool(doubt(moved, None, None)) == astray
+    assert doubt(found.posterior, None, "they did")
+    assert doubt(found.posterior, Returns((Stretch(8, False, -3.0, 1.0),), 60), None)
+
+
+def test_a_report_widens_the_interval_of_a_model_that_people_knew_more_than():
+    learned = certeq.learn(logged(7, episodes=60), discount=0.9)
+    knew = replace(learned, summary=replace(learned.summary, people="People acted on more than the states hold."))
+    plain, wide = (examine(each, draws=80).posterior.interval(ADVICE) for each in (learned, knew))
+    outer = examine(knew, draws=80).outer
+    assert (wide.low, wide.high) == (pytest.approx(outer.low), pytest.approx(outer.high))
+    assert wide.low <= plain.low < plain.high <= wide.high

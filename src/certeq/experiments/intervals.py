@@ -27,7 +27,7 @@ from certeq.questions.exact import evaluate
 from certeq.questions.outer import outer
 from certeq.questions.posterior import best_in, posterior
 from certeq.questions.returns import returns
-from certeq.questions.sure import THIN
+from certeq.questions.sure import THIN, doubt, widened
 from certeq.worlds import examples
 from certeq.worlds.numeric import (
     SIMULATORS,
@@ -41,8 +41,8 @@ from certeq.worlds.numeric import (
 )
 from certeq.worlds.table import from_table, log_table
 
-CREDIBLE, OUTER = "credible", "outer"
-INTERVALS = (CREDIBLE, OUTER)
+PRINTED, CREDIBLE, OUTER = "printed", "credible", "outer"
+INTERVALS = (PRINTED, CREDIBLE, OUTER)
 BEST, BETTER, FITS = "best action", "better than the behavior", "model fits"
 BINS = 10  # of a claimed chance
 ROUNDING = 1e-9
@@ -88,19 +88,22 @@ def judge(trial: Trial, random: np.random.Generator, draws: int) -> Iterator[dic
     _, low, high = found.interval(ADVICE)
     usual: dict[str, Any] = {"start": trial.start, "watched": found.watched, "draws": draws, "rng": random}
     wide = outer(learned.case, learned.policy.actions, credible=(low, high), **usual)
-    for kind, ends in ((CREDIBLE, (low, high)), (OUTER, (wide.low, wide.high))):
+    followed = returns(learned)
+    doubted = doubt(found, followed, learned.summary.people)
+    printed = (widened(found, wide) if doubted else found).interval(ADVICE)
+    told = {PRINTED: (printed.low, printed.high), CREDIBLE: (low, high), OUTER: (wide.low, wide.high)}
+    for kind, ends in told.items():
         yield _line(kind, low=ends[0], high=ends[1], truth=worth, covered=float(holds(*ends, worth)))
     better = found.difference(ADVICE, RECORDED).better
-    if found.thin <= THIN and not learned.summary.people:
+    if found.thin <= THIN and not doubted:
         right = float(worth > before + ROUNDING * max(1.0, abs(before)))
         yield _line(BETTER, bin=min(int(better * BINS), BINS - 1), states=1, claimed=better, right=right)
-    fits, hidden = returns(learned).agrees, bool(learned.summary.people)
-    if fits is not None or hidden:
-        yield _line(FITS, states=1, right=float(fits is not False and not hidden))
+    if followed.agrees is not None or doubted:
+        yield _line(FITS, states=1, right=float(not doubted))
     if trial.world is not None:
-        world, told = trial.world, learned.policy.runner_up()[0] >= 0
+        world, choice = trial.world, learned.policy.runner_up()[0] >= 0
         tied = best_in(learned.model, world.transition.dense(), world.reward, trial.discount)
-        yield from _how_sure(np.where(told, found.advised_best, np.nan), tied, learned.policy.actions)
+        yield from _how_sure(np.where(choice, found.advised_best, np.nan), tied, learned.policy.actions)
 
 
 def holds(low: float, high: float, truth: float) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from certeq.base.display import several
+from certeq.base.display import number, several
+from certeq.questions.credible import credible
 from certeq.questions.findings import Findings
 from certeq.questions.sure import THIN, chance, net, period, withheld
 
@@ -27,6 +28,13 @@ def leading(findings: Findings) -> list[str]:
     found = [*filter(None, [findings.learned.summary.people])]
     if findings.returns is not None and findings.returns.agrees is False:
         found += findings.returns.lines()
+    if findings.posterior is not None and findings.posterior.astray:
+        claimed, value = findings.posterior.claimed[0], credible(findings.posterior.values[0])
+        found.append(
+            f"The model that gave the advice claims {number(claimed)} for it, and models drawn from the data "
+            f"{number(value.low)} to {number(value.high)}: what was borrowed or made up matters too much to trust "
+            "either. The interval given allows for both."
+        )
     better = chance(findings)
     if better is not None and better < EVEN:
         found.append(

@@ -15,6 +15,7 @@ from certeq.base.texts import finite
 
 LEVEL = 0.9
 CLEAR = 0.8  # an action that is best in fewer than four of five draws is not clearly the best
+ROUNDING = 1e-9
 ENOUGH = 10  # data sets drawn again from which one can tell how far apart they are
 
 
@@ -51,6 +52,7 @@ class Posterior:
     watched: int | None = None  # values are of so many decisions, for which episodes were watched; None for all
     flattery: float = 0.0  # how much too much advice promises that was chosen in such data, on average
     history: float = 0.0  # how much too much it promises since states leave out what came before
+    doubt: tuple[float, float] = (0.0, 0.0)  # how much lower and higher its ends are, where its model is in doubt
 
     @property
     def again(self) -> bool:
@@ -70,6 +72,13 @@ class Posterior:
         return self.flattery + self.history
 
     @property
+    def astray(self) -> bool:
+        """Whether what the fitted model claims for the advised policy lies outside of what drawn models say of it."""
+        _, low, high = credible(self.values[0], lower=self.too_much)
+        rounding = ROUNDING * max(1.0, abs(low), abs(high))
+        return not low - rounding <= self.claimed[0] <= high + rounding
+
+    @property
     def draws(self) -> int:
         """How many models were drawn."""
         return int(self.state_values.shape[1])
@@ -84,8 +93,9 @@ class Posterior:
         return self.interval(name).mean
 
     def interval(self, name: str, level: float = LEVEL) -> CredibleInterval:
-        """Posterior mean and credible interval of a policy's value; the low end of the advised one is set lower."""
-        return credible(self.values[self._place(name)], level, lower=self._too_much(name))
+        """Posterior mean and credible interval of a policy's value; the ends of the advised one are set farther out."""
+        lower, higher = self._farther(name)
+        return credible(self.values[self._place(name)], level, lower=lower, higher=higher)
 
     def states(self, name: str, level: float = LEVEL) -> Floats:
         """Posterior mean, low and high end of a policy's value in each state, ``(3, S)``."""
@@ -95,11 +105,13 @@ class Posterior:
     def difference(self, first: str, second: str, level: float = LEVEL) -> Difference:
         """How much more the first policy is worth than the second, and with what probability it is.
 
-        What the advised one promises too much is taken off the probability, and widens the interval to its side.
+        What the advised one promises too much is taken off the probability, and widens the interval to its side, as
+        doubt does to both.
         """
         apart = self.values[self._place(first)] - self.values[self._place(second)]
+        (lower, higher), (other_lower, other_higher) = self._farther(first), self._farther(second)
+        _, low, high = credible(apart, level, lower=lower + other_higher, higher=higher + other_lower)
         over, under = self._too_much(first), self._too_much(second)
-        _, low, high = credible(apart, level, lower=over, higher=under)
         return gained(apart, over - under, level, self.each)._replace(low=low, high=high)
 
     def undecided(self, clear: float = CLEAR) -> Integers:
@@ -145,6 +157,11 @@ class Posterior:
 
     def _too_much(self, name: str) -> float:
         return self.too_much if self._place(name) == 0 else 0.0
+
+    def _farther(self, name: str) -> tuple[float, float]:
+        """How much lower the low end of a policy's interval is set, and how much higher the high end."""
+        below, above = self.doubt if self._place(name) == 0 else (0.0, 0.0)
+        return self._too_much(name) + below, above
 
     def _place(self, name: str) -> int:
         if name not in self.names:

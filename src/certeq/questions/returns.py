@@ -78,10 +78,10 @@ class Returns:
         less = "less" if found.difference < 0 else "more"
         onward = ", with what the model says is ahead of them," if found.onward else ""
         return [
-            f"The intervals here cannot be trusted: over {several(found.decisions, 'decision')} the episodes earned"
-            f"{onward} {number(abs(found.difference))} {less} than the fitted model expects of people who act as these "
-            f"did ({abs(found.apart):.1f} standard errors). The states leave something out that matters, or the model "
-            "borrows where it should not; finer or other states (--bins, --state) may mend it."
+            f"The model's own interval cannot be trusted: over {several(found.decisions, 'decision')} the episodes "
+            f"earned{onward} {number(abs(found.difference))} {less} than the fitted model expects of people who act as "
+            f"these did ({abs(found.apart):.1f} standard errors). The states leave something out that matters, or the "
+            "model borrows where it should not; finer or other states (--bins, --state) may mend it."
         ]
 
     def to_json(self) -> dict[str, Any]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from certeq.base.display import in_a_sentence, number, percent, several
 from certeq.data.look import FEW
 from certeq.questions.asking import ADVICE, RECORDED
+from certeq.questions.credible import Posterior
 from certeq.questions.findings import Findings
+from certeq.questions.outer import Outer
+from certeq.questions.returns import Returns
 
 SEEN = 0.05  # of an interval's width: less than that need not be told
 THIN = 0.25  # share of the advised decisions that are for pairs with few rows, above which no chance is told
@@ -22,12 +26,27 @@ def chance(findings: Findings) -> float | None:
     return float(found.difference(ADVICE, RECORDED).better)
 
 
+def doubt(found: Posterior, returns: Returns | None, people: str | None) -> str:
+    """Why the model is not to be trusted with an interval, in words; empty where nothing speaks against it."""
+    if people:
+        return "people acted on more than the states hold"
+    if returns is not None and returns.agrees is False:
+        return "over many decisions the model does not earn what the episodes earned"
+    if found.astray:
+        return "models drawn from the data disagree with the one that gave the advice"
+    return ""
+
+
+def widened(found: Posterior, outer: Outer) -> Posterior:
+    """The posterior of a model in doubt: the interval of the advice is the outer one, or wider."""
+    _, low, high = found.interval(found.names[0])
+    return replace(found, doubt=(max(0.0, low - outer.low), max(0.0, outer.high - high)))
+
+
 def withheld(findings: Findings) -> str:
     """Why no chance is told, in words; empty where one is."""
-    if findings.learned.summary.people:
-        return "people acted on more than the states hold"
-    if findings.returns is not None and findings.returns.agrees is False:
-        return "over many decisions the model does not earn what the episodes earned"
+    if why := doubt(findings.posterior, findings.returns, findings.learned.summary.people):
+        return why
     if findings.posterior.thin > THIN:
         return f"{findings.posterior.thin:.0%} of its decisions are for pairs with fewer than {FEW} rows"
     return ""
@@ -79,9 +98,14 @@ def sentences(findings: Findings) -> Iterator[str]:
             "what the states leave out: where people did as advised twice in a row, the second decision paid less than "
             "the model expects."
         )
+    if any(found.doubt):
+        yield (
+            "The interval for the advice allows for whatever the rows that nobody saw are like, since "
+            f"{doubt(found, findings.returns, findings.learned.summary.people)}."
+        )
     if not found.again:
         yield "Counts alone cannot be resampled, so these intervals tend to be too narrow."
-    if findings.outer is not None:
+    if findings.outer is not None and not any(found.doubt):
         yield findings.outer.lines()[0]
     if findings.learned.summary.people:
         yield "None of these intervals allows for what people saw but the states do not hold."
@@ -106,6 +130,7 @@ def to_json(findings: Findings) -> dict[str, Any]:
         "decisions": found.watched,
         "flattery": found.flattery,
         "history": found.history,
+        "doubt": doubt(found, returns, findings.learned.summary.people),
         "credible": {name: found.interval(name)._asdict() for name in found.names},
         "better": chance(findings),
         "outer": None if outer is None else outer.to_json(),

@@ -11,7 +11,7 @@ import numpy as np
 
 from certeq.base.arrays import Rng
 from certeq.experiments.figures.tumor import tumor_panel
-from certeq.experiments.intervals import BEST, BETTER, BINS, CREDIBLE, FITS, INTERVALS, OUTER, run_cell
+from certeq.experiments.intervals import BEST, BETTER, BINS, CREDIBLE, FITS, INTERVALS, OUTER, PRINTED, run_cell
 from certeq.experiments.statistics import Interval, ratio
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, Verdict, exactly
 from certeq.questions.credible import LEVEL
@@ -40,7 +40,8 @@ NOTES = (
     " many decisions as half of the episodes were watched for where more than a tenth of the time that counts comes "
     "later. The credible interval draws episodes again, and models from what is learned from each; its low end is "
     "lowered by what advice promises too much in the data that it was chosen in, and by what states leave out where "
-    "the advice is followed twice in a row; the outer one is never inside of it. “Shortest” is how much wider or "
+    "the advice is followed twice in a row; the outer one is never inside of it. The printed one is what a report "
+    "gives: the credible one, or the outer one where the model is in doubt. “Shortest” is how much wider or "
     "narrower all intervals of a panel would have to be, about their middle, to hold the truth in 90%. A chance that"
     " an action is best is told where there is a choice, and is of the actions that may be advised; it is held "
     "against the truth only where one of these is best. The simulator's truth is a table counted from many patients, "
@@ -49,7 +50,7 @@ NOTES = (
     "than the states hold. Intervals of coverage are 95%, exact binomial. “Does not hold” means that a coverage is "
     f"surely below {LEVEL - SHORT:.0%}; “holds”, that it was at least that."
 )
-ALT = "For each panel, coverage of 90% intervals, credible and outer; and claimed against true chances."
+ALT = "For each panel, coverage of 90% intervals, printed, credible and outer; and claimed against true chances."
 VALUES = ("rows", "states", "low", "high", "truth", "covered", "claimed", "right")
 LENGTH = 19
 EPISODES = (3, 10, 30)
@@ -154,16 +155,12 @@ def coverage(part: pl.DataFrame) -> Interval:
 
 
 def holds(table: pl.DataFrame) -> list[Verdict]:
-    """Judge all intervals and all chances, panel by panel; how many hold comes first.
-
-    That the advice is better is not told where the model was found not to fit, so those chances do not count.
-    """
+    """Judge all intervals and all chances, panel by panel; how many hold comes first."""
     import polars as pl
 
     doubted = table.filter((pl.col("kind") == FITS) & (pl.col("right") == 0)).select("cell", "data_set")
-    told = table.join(doubted.with_columns(kind=pl.lit(BETTER)), on=["cell", "data_set", "kind"], how="anti")
     found = {
-        (panel, kind): told.filter((pl.col("panel") == panel) & (pl.col("kind") == kind))
+        (panel, kind): table.filter((pl.col("panel") == panel) & (pl.col("kind") == kind))
         for kind in (*INTERVALS, BETTER, BEST, FITS)
         for panel in table["panel"].unique(maintain_order=True)
     }
@@ -182,6 +179,7 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
 
 
 SAID = {
+    PRINTED: "intervals that the report gives: nowhere surely below 88%",
     CREDIBLE: "credible intervals: nowhere surely below 88%",
     OUTER: "outer intervals: nowhere surely below 88%",
     BETTER: "chances that the advice beats the behavior: of those said to be 90% or more, 87% true",
