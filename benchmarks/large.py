@@ -45,6 +45,8 @@ MIDDLE = 100_000
 WIDTHS = (3, 10, 30)  # successors, at 100,000 states
 CHOICES = (2, 4, 8)  # actions, at 100,000 states
 
+PLANS = tuple((kind, S, rounds) for kind in WORLDS for S, rounds in ((100_000, 9), (1_000_000, 3)))
+
 Run = Callable[[], Any]
 
 
@@ -180,23 +182,28 @@ def plan_in_cpp(rows: SparseRows, reward: np.ndarray, tolerance: float, threads:
     return run
 
 
+def race_of_plans(kind: str, S: int, rounds: int) -> tuple[dict[str, np.ndarray], str]:
+    """Times of C++ and of certeq, with two threads and with one, and how far they agree."""
+    rows, reward = world(S, kind)
+    tolerance = ERROR / np.abs(solve(rows, reward, DISCOUNT).values).max()
+    contenders: dict[str, Run] = {}
+    for threads in (2, 1):
+        contenders[f"C++, {threads} threads"] = plan_in_cpp(rows, reward, tolerance, threads)
+        contenders[f"certeq, {threads} threads"] = certeq(rows, reward, tolerance=tolerance, threads=threads)
+    times = race(contenders, rounds)
+    (policy, values), (other, theirs) = (run() for run in list(contenders.values())[:2])
+    moved, off = int((other != policy).sum()), np.abs(theirs - values).max()
+    return times, f"C++ and certeq: {moved} actions differ, values by at most {off:.0e}."
+
+
 def plans() -> None:
-    for kind in WORLDS:
-        for S, rounds in ((100_000, 9), (1_000_000, 3)):
-            rows, reward = world(S, kind)
-            tolerance = ERROR / np.abs(solve(rows, reward, DISCOUNT).values).max()
-            print(f"\n{kind}, {S:,} states: a plan, values to {ERROR:g}, {rounds} rounds\n")
-            contenders: dict[str, Run] = {}
-            for threads in (2, 1):
-                contenders[f"C++, {threads} threads"] = plan_in_cpp(rows, reward, tolerance, threads)
-                contenders[f"certeq, {threads} threads"] = certeq(rows, reward, tolerance=tolerance, threads=threads)
-            times = race(contenders, rounds)
-            table({name: times[name] for name in contenders if "2" in name})
+    for kind, S, rounds in PLANS:
+        print(f"\n{kind}, {S:,} states: a plan, values to {ERROR:g}, {rounds} rounds\n")
+        times, agreed = race_of_plans(kind, S, rounds)
+        for threads in ("2", "1"):
+            table({name: seconds for name, seconds in times.items() if threads in name})
             print()
-            table({name: times[name] for name in contenders if "1" in name})
-            (policy, values), (other, theirs) = (run() for run in list(contenders.values())[:2])
-            moved, off = int((other != policy).sum()), np.abs(theirs - values).max()
-            print(f"\nC++ and certeq: {moved} actions differ, values by at most {off:.0e}.", flush=True)
+        print(agreed, flush=True)
 
 
 # ---- the whole problem, against others ----
