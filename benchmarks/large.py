@@ -32,7 +32,7 @@ import scipy.sparse as sp
 
 from benchmarks import peers
 from certeq import Mixture, Rows, SparseRows, solve
-from certeq.base.threads import Crew, default_threads
+from certeq.base.threads import default_threads
 from certeq.planners.problem import read_problem
 from certeq.planners.sparse.passes import Passes
 
@@ -149,17 +149,14 @@ def sweeps(rounds: int = 15) -> None:
 
 def compare_sweeps(rows: SparseRows, reward: np.ndarray, rounds: int) -> None:
     values = np.random.default_rng(2).random(rows.s_axis)
-    with Crew() as crew:
-        plain, prior = (
-            Passes(read_problem(model, reward, DISCOUNT, None)[0], crew) for model in (rows, with_prior(rows))
-        )
-        contenders: dict[str, Run] = {
-            "certeq": lambda: plain.back_up(values, 0.0, 0.0),
-            "certeq, with a uniform prior": lambda: prior.back_up(values, 0.0, 0.0),
-            "SciPy": lambda: (reward + DISCOUNT * rows.expect(values)).max(axis=1),
-        }
-        cpp = in_cpp(rows, reward, values)
-        table(race(contenders | ({"C++": cpp[0]} if cpp else {}), rounds), "ms", 1e3)
+    plain, prior = (Passes(read_problem(model, reward, DISCOUNT, None)[0]) for model in (rows, with_prior(rows)))
+    contenders: dict[str, Run] = {
+        "certeq": lambda: plain.back_up(values, 0.0, 0.0),
+        "certeq, with a uniform prior": lambda: prior.back_up(values, 0.0, 0.0),
+        "SciPy": lambda: (reward + DISCOUNT * rows.expect(values)).max(axis=1),
+    }
+    cpp = in_cpp(rows, reward, values)
+    table(race(contenders | ({"C++": cpp[0]} if cpp else {}), rounds), "ms", 1e3)
     if cpp:
         print(f"\nAgainst C++, values differ by at most {np.abs(cpp[1] - plain.best).max():.0e}.")
 
