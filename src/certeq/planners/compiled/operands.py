@@ -76,10 +76,10 @@ def operands(
         whole = array if array.flags.carray else np.require(array, requirements=("C", "W"))  # what kernels take
         parts[name] = whole.reshape(own, *array.shape[array.ndim - TRAILING[name] :])
         axes = lead[name] if along and lead[name] else (*lead[name], 1)
-        index: Integers = np.arange(own).reshape(axes)
-        if name in fixed or own != axes[-1]:
-            index = np.broadcast_to(index, (*sets, axes[-1])).reshape(chains, axes[-1])
-        else:
-            index = index.reshape(1, own)
-        parts[f"{name}_of"] = np.require(index[:, 0] if name in fixed else index, requirements=("C", "W"))
+        width = axes[-1]
+        lines = chains if name in fixed or own != width else 1
+        index: Integers = np.zeros((lines, 1), dtype=np.int64) if own == 1 else np.arange(own)
+        if own not in (1, lines * width):
+            index = np.array(np.broadcast_to(index.reshape(axes), (*sets, width)))
+        parts[f"{name}_of"] = index.reshape(lines) if name in fixed else index.reshape(lines, width)
     return Operands(batch=batch, steps=steps, **parts)
