@@ -192,17 +192,32 @@ def race(path: Path, contenders: dict[str, Callable[[Path], Any]]) -> tuple[np.n
     return clock, processor
 
 
-def alone(job: str, name: str, path: Path) -> int:
-    """Peak memory in MB of a contender that works in a process of its own."""
+def alone(job: str, name: str, path: Path) -> tuple[float, int]:
+    """Processor seconds and peak memory in MB of a contender that works once, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.counting", "--alone", job, name, str(path)]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+    seconds, megabytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return float(seconds), int(megabytes)
+
+
+def work_once(job: str, run: Callable[[Path], Any], path: Path) -> None:
+    """Work, and print the processor seconds that took and the peak memory; a few rows before that load everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        few = written(job, 1_000, Path(folder) / "few.parquet")
+        run(few)
+    start = process_time()
+    run(path)
+    print(f"{process_time() - start:.3f} {peak()}")
+
+
+def written(job: str, rows: int, path: Path) -> Path:
+    """The rows of a job."""
+    write(path, rows, reward="rewards" in job, text=job == "text")
+    return path
 
 
 def compare(job: str, rows: int, folder: Path) -> None:
     contenders = JOBS[job]
-    whole, quarter = folder / "rows.parquet", folder / "quarter.parquet"
-    for path, n in ((whole, rows), (quarter, rows // 4)):
-        write(path, n, reward="rewards" in job, text=job == "text")
+    whole, quarter = written(job, rows, folder / "rows.parquet"), written(job, rows // 4, folder / "quarter.parquet")
     clock, processor = race(whole, contenders)
     print(f"\n{job}: {rows:,} rows, {whole.stat().st_size / 1e6:,.0f} MB; median of {ROUNDS} rounds\n")
     print("| | s | times the first | least to greatest | by processor time | peak MB | with a quarter of the rows |")
@@ -210,7 +225,7 @@ def compare(job: str, rows: int, folder: Path) -> None:
     for i, name in enumerate(contenders):
         ratio, work = clock[i] / clock[0], processor[i] / processor[0]
         spread = f"{ratio.min():.3g} to {ratio.max():.3g}"
-        peaks = f"{alone(job, name, whole):,} | {alone(job, name, quarter):,}"
+        peaks = " | ".join(f"{alone(job, name, path)[1]:,}" for path in (whole, quarter))
         seconds, times, by_work = (f"{np.median(values):.3g}" for values in (clock[i], ratio, work))
         print(f"| {name} | {seconds} | {times} | {spread} | {by_work} | {peaks} |", flush=True)
 
@@ -259,9 +274,7 @@ def main() -> None:
         return measure(Path(sys.argv[2]))
     if sys.argv[1:2] == ["--alone"]:
         job, name, path = sys.argv[2:]
-        JOBS[job][name](Path(path))
-        print(peak())
-        return None
+        return work_once(job, JOBS[job][name], Path(path))
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000_000
     for job in sys.argv[2:] or JOBS:
         with tempfile.TemporaryDirectory() as folder:

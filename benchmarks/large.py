@@ -32,7 +32,7 @@ import scipy.sparse as sp
 
 from benchmarks import peers
 from certeq import Mixture, Rows, SparseRows, solve
-from certeq.base.threads import Crew, default_threads
+from certeq.base.threads import default_threads
 from certeq.planners.problem import read_problem
 from certeq.planners.sparse.passes import Passes
 
@@ -44,6 +44,8 @@ SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 MIDDLE = 100_000
 WIDTHS = (3, 10, 30)  # successors, at 100,000 states
 CHOICES = (2, 4, 8)  # actions, at 100,000 states
+
+PLANS = tuple((kind, S, rounds) for kind in WORLDS for S, rounds in ((100_000, 9), (1_000_000, 3)))
 
 Run = Callable[[], Any]
 
@@ -147,17 +149,14 @@ def sweeps(rounds: int = 15) -> None:
 
 def compare_sweeps(rows: SparseRows, reward: np.ndarray, rounds: int) -> None:
     values = np.random.default_rng(2).random(rows.s_axis)
-    with Crew() as crew:
-        plain, prior = (
-            Passes(read_problem(model, reward, DISCOUNT, None)[0], crew) for model in (rows, with_prior(rows))
-        )
-        contenders: dict[str, Run] = {
-            "certeq": lambda: plain.back_up(values, 0.0, 0.0),
-            "certeq, with a uniform prior": lambda: prior.back_up(values, 0.0, 0.0),
-            "SciPy": lambda: (reward + DISCOUNT * rows.expect(values)).max(axis=1),
-        }
-        cpp = in_cpp(rows, reward, values)
-        table(race(contenders | ({"C++": cpp[0]} if cpp else {}), rounds), "ms", 1e3)
+    plain, prior = (Passes(read_problem(model, reward, DISCOUNT, None)[0]) for model in (rows, with_prior(rows)))
+    contenders: dict[str, Run] = {
+        "certeq": lambda: plain.back_up(values, 0.0, 0.0),
+        "certeq, with a uniform prior": lambda: prior.back_up(values, 0.0, 0.0),
+        "SciPy": lambda: (reward + DISCOUNT * rows.expect(values)).max(axis=1),
+    }
+    cpp = in_cpp(rows, reward, values)
+    table(race(contenders | ({"C++": cpp[0]} if cpp else {}), rounds), "ms", 1e3)
     if cpp:
         print(f"\nAgainst C++, values differ by at most {np.abs(cpp[1] - plain.best).max():.0e}.")
 
@@ -180,23 +179,28 @@ def plan_in_cpp(rows: SparseRows, reward: np.ndarray, tolerance: float, threads:
     return run
 
 
+def race_of_plans(kind: str, S: int, rounds: int) -> tuple[dict[str, np.ndarray], str]:
+    """Times of C++ and of certeq, with two threads and with one, and how far they agree."""
+    rows, reward = world(S, kind)
+    tolerance = ERROR / np.abs(solve(rows, reward, DISCOUNT).values).max()
+    contenders: dict[str, Run] = {}
+    for threads in (2, 1):
+        contenders[f"C++, {threads} threads"] = plan_in_cpp(rows, reward, tolerance, threads)
+        contenders[f"certeq, {threads} threads"] = certeq(rows, reward, tolerance=tolerance, threads=threads)
+    times = race(contenders, rounds)
+    (policy, values), (other, theirs) = (run() for run in list(contenders.values())[:2])
+    moved, off = int((other != policy).sum()), np.abs(theirs - values).max()
+    return times, f"C++ and certeq: {moved} actions differ, values by at most {off:.0e}."
+
+
 def plans() -> None:
-    for kind in WORLDS:
-        for S, rounds in ((100_000, 9), (1_000_000, 3)):
-            rows, reward = world(S, kind)
-            tolerance = ERROR / np.abs(solve(rows, reward, DISCOUNT).values).max()
-            print(f"\n{kind}, {S:,} states: a plan, values to {ERROR:g}, {rounds} rounds\n")
-            contenders: dict[str, Run] = {}
-            for threads in (2, 1):
-                contenders[f"C++, {threads} threads"] = plan_in_cpp(rows, reward, tolerance, threads)
-                contenders[f"certeq, {threads} threads"] = certeq(rows, reward, tolerance=tolerance, threads=threads)
-            times = race(contenders, rounds)
-            table({name: times[name] for name in contenders if "2" in name})
+    for kind, S, rounds in PLANS:
+        print(f"\n{kind}, {S:,} states: a plan, values to {ERROR:g}, {rounds} rounds\n")
+        times, agreed = race_of_plans(kind, S, rounds)
+        for threads in ("2", "1"):
+            table({name: seconds for name, seconds in times.items() if threads in name})
             print()
-            table({name: times[name] for name in contenders if "1" in name})
-            (policy, values), (other, theirs) = (run() for run in list(contenders.values())[:2])
-            moved, off = int((other != policy).sum()), np.abs(theirs - values).max()
-            print(f"\nC++ and certeq: {moved} actions differ, values by at most {off:.0e}.", flush=True)
+        print(agreed, flush=True)
 
 
 # ---- the whole problem, against others ----

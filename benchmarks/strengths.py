@@ -72,10 +72,16 @@ def swept(counts: np.ndarray, truth: certeq.MDP, strength: np.ndarray) -> Callab
     return run
 
 
+def data_sets(patients: int) -> np.ndarray:
+    """Counts of trials, ``(DATA_SETS, S, A, S)``."""
+    counts = certeq.tally(tumor_trials(DATA_SETS, patients=patients, rng=0)).transitions
+    return np.asarray(counts)
+
+
 def main() -> None:
     truth = tumor()
     for patients in PATIENTS:
-        counts = certeq.tally(tumor_trials(DATA_SETS, patients=patients, rng=0)).transitions
+        counts = data_sets(patients)
         pairs, seen = (counts.sum(axis=-1) > 0).sum() / DATA_SETS, (counts > 0).sum() / DATA_SETS
         for name, strengths in PATHS.items():
             given = truth.reward, strengths

@@ -13,9 +13,9 @@ import ctypes
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,29 +105,40 @@ def contests(library: Any, threads: int) -> dict[str, tuple[int, Callable[[], Re
     }
 
 
-def compare(library: Any) -> None:
-    """Print times C++, with the goal."""
-    every = default_threads()
+class Row(NamedTuple):
+    """How long a workload took, here and in C++."""
+
+    name: str
+    threads: int
+    plans: int
+    ours: np.ndarray  # (rounds,): seconds
+    theirs: np.ndarray
+    agreed: str
+
+
+def rows(rounds: int = ROUNDS) -> Iterator[Row]:
+    """Every workload, with one thread, by processor time, and with all, by the clock."""
+    library = built()
+    for threads in dict.fromkeys((1, default_threads())):
+        for name, (plans, ours, theirs) in contests(library, threads).items():
+            contenders = [Contender("C++", theirs, threads=threads), Contender("certeq", ours, threads=threads)]
+            times, results = race(contenders, rounds)
+            yield Row(name, threads, plans, times["certeq"], times["C++"], agree(results))
+
+
+def main() -> None:
     busy = os.getloadavg()[0]
     print(f"{ROUNDS} rounds; {busy:.1f} programs wanted the {os.cpu_count()} processors when this began\n")
     print("| workload | threads | ns per plan | in C++ | times C++ | least to greatest | goal |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     said = []
-    for threads in dict.fromkeys((1, every)):
-        for name, (plans, ours, theirs) in contests(library, threads).items():
-            times, results = race(
-                [Contender("C++", theirs, threads=threads), Contender("certeq", ours, threads=threads)], ROUNDS
-            )
-            mine, yardstick = times["certeq"], times["C++"]
-            ratio, each = mine / yardstick, [1e9 * np.median(seconds) / plans for seconds in (mine, yardstick)]
-            told = [f"{ns:.0f}" for ns in each], f"{np.median(ratio):.2f}", f"{ratio.min():.2f} to {ratio.max():.2f}"
-            print("|", " | ".join((name, str(threads), *told[0], *told[1:], str(GOALS[name]))), "|")
-            said.append(f"{name}: {agree(results)}")
+    for row in rows():
+        ratio = row.ours / row.theirs
+        each = [f"{1e9 * np.median(seconds) / row.plans:.0f}" for seconds in (row.ours, row.theirs)]
+        spread = f"{np.median(ratio):.2f}", f"{ratio.min():.2f} to {ratio.max():.2f}"
+        print("|", " | ".join((row.name, str(row.threads), *each, *spread, str(GOALS[row.name]))), "|", flush=True)
+        said.append(f"{row.name}: {row.agreed}")
     print("\n" + "\n".join(dict.fromkeys(said)))
-
-
-def main() -> None:
-    compare(built())
 
 
 if __name__ == "__main__":

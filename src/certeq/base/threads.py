@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import pairwise
-from types import TracebackType
+from functools import cache
 from typing import Any
+
+PIECES = 4  # for each thread
 
 
 def default_threads() -> int:
@@ -16,67 +17,48 @@ def default_threads() -> int:
     return int(said) if said.isascii() and said.isdigit() and int(said[:9]) > 0 else os.cpu_count() or 1
 
 
+@cache
+def helpers() -> ThreadPoolExecutor:
+    """Threads that stay and help whoever has something to share; to start one for each call would take longer."""
+    return ThreadPoolExecutor(max(default_threads(), os.cpu_count() or 1), thread_name_prefix="certeq")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=helpers.cache_clear)  # threads do not come along
+
+
 def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, threads: int | None = None) -> list[Any]:
-    """Call ``kernel(start, stop, *args)`` on contiguous blocks that cover ``range(count)``, one block per thread.
+    """Call ``kernel(start, stop, *args)`` on contiguous pieces that cover ``range(count)``; return what each returned.
 
-    ``grain`` is the smallest block worth a thread. The first block runs in the calling thread, so small work pays
-    nothing. Returns what each block returned. The kernel must write only what belongs to its own block; results then
-    cannot depend on the number of threads. (Numba's own threads would do the same at three times the compile time.)
+    Whoever asks works too. There are a few pieces per thread, and each takes the next one when it is done with one, so
+    that a thread that is held up by other programs, or comes late, holds up the rest less. ``grain`` is the smallest
+    piece that is worth a call; small work is one piece for the calling thread, and pays nothing. The kernel must write
+    only what belongs to its own piece; results then cannot depend on the number of threads. Whatever happens, nothing
+    is still running when this returns or raises. (Numba's own threads would take three times as long to compile.)
     """
-    blocks = max(1, min(threads or default_threads(), count // max(grain, 1)))
-    if blocks == 1:
+    several, grains = threads or default_threads(), -(-count // grain)
+    pieces = min(PIECES * several, count // grain)
+    if several == 1 or pieces <= 1:
         return [kernel(0, count, *args)]
-    edges = [count * block // blocks for block in range(blocks + 1)]
-    with ThreadPoolExecutor(blocks - 1) as pool:
-        jobs = [pool.submit(kernel, *edge, *args) for edge in pairwise(edges[1:])]
-        return [kernel(*edges[:2], *args), *(job.result() for job in jobs)]
+    edges = [min(grain * (grains * piece // pieces), count) for piece in range(pieces + 1)]
+    left, found = list(reversed(range(pieces))), [None] * pieces
 
+    def work() -> None:
+        while True:
+            try:
+                piece = left.pop()
+            except IndexError:  # nothing is left
+                return
+            found[piece] = kernel(edges[piece], edges[piece + 1], *args)
 
-class Crew:
-    """Threads that stay for many short passes over the same blocks; use as a context.
-
-    Whoever asks for a pass works too. It is cut into a few pieces per thread, and each takes the next piece when it is
-    done with one, so that a thread that is held up by other programs, or comes late, holds up the rest less.
-    """
-
-    PIECES = 4  # per thread
-
-    def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or default_threads()
-
-    def __enter__(self) -> Crew:
-        self.pool = ThreadPoolExecutor(max(self.threads - 1, 1))
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.pool.shutdown(wait=True, cancel_futures=True)
-
-    def run(self, kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1) -> None:
-        """Call ``kernel(start, stop, *args)`` on pieces that cover ``range(count)``, as `run` does.
-
-        Whatever happens, nothing of the pass is still running when this returns or raises.
-        """
-        pieces = min(self.PIECES * self.threads, count // max(grain, 1))
-        if self.threads == 1 or pieces <= 1:
-            kernel(0, count, *args)
-            return
-        left = [(count * piece // pieces, count * (piece + 1) // pieces) for piece in reversed(range(pieces))]
-
-        def work() -> None:
-            while True:
-                try:
-                    edges = left.pop()
-                except IndexError:  # nothing is left
-                    return
-                kernel(*edges, *args)
-
-        helpers = [self.pool.submit(work) for _ in range(min(self.threads, pieces) - 1)]
-        try:
-            work()
-            for helper in helpers:
-                if not helper.cancel():  # who has not begun need not
-                    helper.result()
-        except BaseException:
-            left.clear()
-            wait([helper for helper in helpers if not helper.cancel()])
-            raise
+    others = [helpers().submit(work) for _ in range(min(several, pieces) - 1)]
+    try:
+        work()
+        for other in others:
+            if not other.cancel():  # who has not begun need not
+                other.result()
+    except BaseException:
+        left.clear()
+        wait([other for other in others if not other.cancel()])
+        raise
+    return found

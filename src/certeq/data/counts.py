@@ -254,6 +254,9 @@ def _whole(name: str, values: Any, place: Any) -> Integers:
     array = np.asarray(unmasked(name, values))
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be whole numbers; got an array of type {array.dtype}.")
+    most = MOST // max(array.size, 1)
+    if array.dtype == np.int64 and array.view(np.uint64).max(initial=0) <= most:
+        return array  # negative numbers would be very large ones here: one look instead of two
     bad = np.zeros(0, dtype=bool)
     if array.dtype.kind == "f" or (array.dtype.kind == "i" and array.min(initial=0) < 0):
         bad = ~((array >= 0) & (array == np.floor(array)) & (array < 2**53))
@@ -261,7 +264,7 @@ def _whole(name: str, values: Any, place: Any) -> Integers:
         at = int(np.argmax(bad))
         what = "not be negative" if array.ravel()[at] < 0 else "be whole numbers"
         raise InputError(f"{name} must {what}; {place(at)} has {array.ravel()[at]}.")
-    if array.max(initial=0) > MOST // max(array.size, 1) and array.sum(dtype=np.float64) >= MOST:
+    if array.max(initial=0) > most and array.sum(dtype=np.float64) >= MOST:
         raise InputError(f"{name} add up to more than 2^62, which cannot have been counted.")
     return array.astype(np.int64, copy=False)
 

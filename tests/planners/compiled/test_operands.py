@@ -36,7 +36,9 @@ def test_every_chain_and_step_finds_its_part(leads, seed):
     assert work.chains * work.steps == np.prod(batch, dtype=int)
     for name, array in given_arrays.items():
         flat, of = getattr(work, name), getattr(work, f"{name}_of")
-        index = np.broadcast_to(of[:, None], (work.chains, work.steps)) if name in FIXED else of
+        index = np.broadcast_to(of[:, None] if name in FIXED else of, (work.chains, work.steps))
+        if name not in FIXED:
+            np.testing.assert_array_equal(getattr(work.spread(), f"{name}_of"), index)
         expected = np.broadcast_to(array, (*batch, *TRAILING[name])).reshape(-1, *TRAILING[name])
         np.testing.assert_array_equal(flat[index.ravel()], expected)
 
@@ -54,6 +56,14 @@ def test_a_path_of_strengths_is_a_chain():
     work = operands(**arrays(leads))
     assert (work.chains, work.steps) == (5, 4)
     assert work.rows_of.tolist() == [0, 1, 2, 3, 4]
+    assert work.weight_of.shape == (5, 4)
+
+
+def test_an_index_is_no_larger_than_what_it_tells_apart():
+    leads = dict.fromkeys(TRAILING, ()) | {"rows": (5, 1), "weight": (4,), "reward": (5, 1)}
+    work = operands(**arrays(leads))
+    assert (work.chains, work.steps) == (5, 4)
+    assert [of.shape for of in (work.weight_of, work.reward_of, work.discount_of)] == [(1, 4), (5, 1), (1, 1)]
 
 
 @pytest.mark.parametrize("fixed", FIXED)

@@ -1,12 +1,9 @@
-"""The compiled passes over sparse models, one by one, against a few lines of NumPy, and whoever shares the work."""
-
-from threading import Event
+"""The compiled passes over sparse models, one by one, against a few lines of NumPy."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from certeq.base.threads import Crew
 from certeq.planners.sparse import kernels
 from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, PerPair, SparseModel
 
@@ -218,41 +215,3 @@ def test_the_halves_of_a_krylov_step_do_what_their_formulas_say(followed):
     np.testing.assert_allclose(r, before[1] - 0.7 * t)
     np.testing.assert_allclose(p, r - 0.2 * (before[2] - 0.7 * v))
     assert (notes[:, 0].min(), notes[:, 1].max()) == (r.min(), r.max())
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize(("count", "grain"), [(1, 1), (7, 1), (100, 1), (100, 60), (3, 8)])
-def test_a_crew_covers_every_block_once(threads, count, grain):
-    seen = []
-    with Crew(threads) as crew:
-        for _ in range(3):
-            crew.run(lambda start, stop: seen.extend(range(start, stop)), count, grain=grain)
-    assert sorted(seen) == sorted(list(range(count)) * 3)
-
-
-def test_a_crew_does_not_wait_for_who_comes_late():
-    seen, arrive = [], Event()
-    with Crew(2) as crew:
-        late = crew.pool.submit(arrive.wait)  # the only helper
-        crew.run(lambda start, stop: seen.extend(range(start, stop)), 100)
-        assert sorted(seen) == list(range(100))
-        arrive.set()
-        assert late.result()
-
-
-def test_a_crew_leaves_nothing_running_behind_an_error():
-    finished = []
-
-    def work(start, stop):
-        if start == 0:
-            raise KeyboardInterrupt
-        for _ in range(1000):
-            pass
-        finished.append(start)
-
-    with Crew(2) as crew:
-        with pytest.raises(KeyboardInterrupt):
-            crew.run(work, 100)
-        ended = len(finished)
-        crew.run(lambda start, stop: None, 100)
-        assert len(finished) == ended

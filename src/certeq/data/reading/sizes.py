@@ -17,6 +17,8 @@ PIECE = 1024  # bytes of whatever is kept about a page or a batch
 FOOTER = 32 << 20  # bytes of a Parquet footer: more than 100,000 column chunks
 DEEPEST = 64  # levels of a Parquet schema; a list takes two
 Thrift = dict[int, Any]
+NONE: Thrift = {}
+INTEGERS = (4, 5, 6)  # of two, four and eight bytes, in Thrift
 NONSENSE = (IndexError, KeyError, struct.error, RecursionError, AttributeError, TypeError, OverflowError)
 
 
@@ -76,7 +78,7 @@ def _pages(data: memoryview, group: Thrift) -> Iterator[int]:
         end = min(at + about[7], len(data))
         while at < end:
             page, at = _struct(data, at)
-            values = max(page.get(kind, {}).get(1, 0) for kind in (5, 7, 8))
+            values = max(page.get(5, NONE).get(1, 0), page.get(7, NONE).get(1, 0), page.get(8, NONE).get(1, 0))
             if min(page[2], page[3], values) < 0:
                 raise Damaged("a page has a negative size")
             yield page[2] + VALUE * values
@@ -97,23 +99,29 @@ def _check_depth(children: list[int]) -> None:
 
 
 def _struct(data: memoryview, at: int) -> tuple[Thrift, int]:
+    """The fields of a structure; a large file has many thousands, so what is common is read here, as `_value` does."""
     fields: Thrift = {}
     number = 0
-    while (head := data[at]) != 0:
-        at += 1
-        if head >> 4:
+    while head := data[at]:
+        if head > 15:
             number += head >> 4
+            at += 1
         else:
-            number, at = _zigzag(data, at)
+            number, at = _zigzag(data, at + 1)
         kind = head & 15
-        fields[number], at = (kind == 1, at) if kind in (1, 2) else _value(data, at, kind)
+        if kind in (1, 2):
+            fields[number] = kind == 1
+        elif (kind == 8 or kind in INTEGERS) and (byte := data[at]) < 128:
+            fields[number], at = (None, at + 1 + byte) if kind == 8 else ((byte >> 1) ^ -(byte & 1), at + 1)
+        else:
+            fields[number], at = _value(data, at, kind)
     return fields, at + 1
 
 
 def _value(data: memoryview, at: int, kind: int) -> tuple[Any, int]:
     if kind in (1, 2, 3):  # a boolean in a list, or a byte
         return data[at], at + 1
-    if kind in (4, 5, 6):
+    if kind in INTEGERS:
         return _zigzag(data, at)
     if kind == 7:
         return data[at + 7], at + 8  # no fraction is needed, but it must be there

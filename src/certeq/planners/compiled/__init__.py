@@ -48,7 +48,7 @@ def plan_side_by_side(problem: Problem, how: How) -> Solution:
     """Plan for small MDPs, exactly. Rows are checked while they are read."""
     from certeq.planners.compiled.small import plan_small
 
-    return _plan(plan_small, problem, how, UNCLEAR if how.plain else 0.0, grain=64)
+    return _plan(plan_small, problem, how, _operands(problem), UNCLEAR if how.plain else 0.0, grain=64)
 
 
 def plan_one_by_one(problem: Problem, how: How) -> Solution:
@@ -56,16 +56,16 @@ def plan_one_by_one(problem: Problem, how: How) -> Solution:
     from certeq.planners.compiled.medium import plan_medium
 
     kernel = _plan_chains if prod(problem.batch) * problem.n_states**2 > WORTH_MORE else plan_medium
-    return _plan(kernel, problem, how, how.tolerance, grain=1)
+    return _plan(kernel, problem, how, _operands(problem).spread(), how.tolerance, grain=1)
 
 
 def _plan_chains(start: int, stop: int, *given: Any) -> int:
     """Plan chains with the kernel for many strengths, as far as that is able, and the others strength by strength."""
     from certeq.planners.compiled.medium import plan_medium
 
-    weight_of, target, iterations = given[3], given[4], given[-2]
+    target, iterations = given[4], given[-2]
     left = [(start, stop)]
-    if weight_of.shape[1] >= MANY and target.shape[1:3] == (1, 1):
+    if iterations.shape[1] >= MANY and target.shape[1:3] == (1, 1):
         from certeq.planners.compiled.strengths import plan_strengths
 
         plan_strengths(start, stop, *given)
@@ -76,13 +76,16 @@ def _plan_chains(start: int, stop: int, *given: Any) -> int:
     return -1
 
 
-def _plan(kernel: Any, problem: Problem, how: How, number: float, grain: int) -> Solution:
-    """Call a planning kernel; ``number`` is the one that tells it how careful to be."""
-    from certeq.base import threads as pool
+def _operands(problem: Problem) -> Operands:
     from certeq.planners.compiled.operands import operands
 
-    rows, weight, target = mixture(problem)
-    work = operands(rows, weight, target, problem.reward, problem.discount, problem.allowed)
+    return operands(*mixture(problem), problem.reward, problem.discount, problem.allowed)
+
+
+def _plan(kernel: Any, problem: Problem, how: How, work: Operands, number: float, grain: int) -> Solution:
+    """Call a planning kernel; ``number`` is the one that tells it how careful to be."""
+    from certeq.base import threads as pool
+
     K, L, S = work.chains, work.steps, problem.n_states
     policy = np.empty((K, L, S), dtype=np.int64)
     values, residual = np.empty((K, L, S)), np.empty((K, L))
@@ -93,7 +96,7 @@ def _plan(kernel: Any, problem: Problem, how: How, number: float, grain: int) ->
     )  # fmt: skip
     if any(fault >= 0 for fault in faults):
         check = check_plain if how.plain else check_rows
-        check(rows)  # this raises, unless the row is only a rounding error away from being right
+        check(mixture(problem)[0])  # this raises, unless the row is only a rounding error away from being right
         return policy_iteration(problem, how)
     batch = work.batch
     return Solution(
@@ -119,10 +122,11 @@ def evaluate(problem: Problem, policy: Integers, threads: int | None, plain: boo
     rows = _full(problem.model.dense(), S, problem.n_actions)
     axes = np.zeros((*batch, 1, 1))  # in place of weights, which a written-out model has not: the axes of the policies
     work = operands(rows, axes, np.zeros((1, 1, S)), problem.reward, problem.discount, np.ones((1, 1), dtype=bool))
-    chosen = np.array(np.broadcast_to(policy, (*batch, S)), dtype=np.int64).reshape(work.chains, work.steps, S)
+    each = np.require(np.broadcast_to(policy, (*batch, S)), np.int64, ("C", "W"))
+    chosen = each.reshape(work.chains, work.steps, S)
     values = np.empty((work.chains, work.steps, S))
     if S > SMALL:
-        _evaluate_medium(work, chosen, values, threads)
+        _evaluate_medium(work.spread(), chosen, values, threads)
         return values.reshape(*batch, S)
     arrays = (work.rows, work.rows_of, work.reward, work.reward_of, work.discount, work.discount_of)
     faults = pool.run(

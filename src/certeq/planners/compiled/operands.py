@@ -7,7 +7,7 @@ per chain and starts each step from the plan of the step before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any
 
@@ -20,36 +20,43 @@ TRAILING = {"rows": 3, "weight": 2, "target": 3, "reward": 2, "discount": 0, "al
 
 @dataclass(frozen=True)
 class Operands:
-    """Flat operands and, for each, which entry belongs to chain k (and step l)."""
+    """Flat operands and, for each, which entry belongs to chain k (and step l).
+
+    What is the same for all chains has an index with one line, and what is the same for all steps one with one column.
+    """
 
     batch: tuple[int, ...]  # the broadcast batch axes; their product is K * L
+    steps: int  # L
     rows: Floats | Integers  # (n, S, A, S); or counts, of which the kernel makes rows
     rows_of: Integers  # (K,)
     weight: Floats  # (n, S, A)
-    weight_of: Integers  # (K, L)
+    weight_of: Integers  # (K or 1, L or 1)
     target: Floats  # (n, 1 or S, 1 or A, S)
     target_of: Integers  # (K,)
     reward: Floats  # (n, S, A)
-    reward_of: Integers  # (K, L)
+    reward_of: Integers  # (K or 1, L or 1)
     discount: Floats  # (n,)
-    discount_of: Integers  # (K, L)
+    discount_of: Integers  # (K or 1, L or 1)
     allowed: Booleans  # (n, S, A)
     allowed_of: Integers  # (K,)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
         """All operands with their indices, in the order in which planning kernels take them."""
-        return tuple(getattr(self, field.name) for field in fields(self)[1:])
+        return tuple(getattr(self, field.name) for field in fields(self)[2:])
 
     @property
     def chains(self) -> int:
         """K."""
         return len(self.rows_of)
 
-    @property
-    def steps(self) -> int:
-        """L."""
-        return int(self.weight_of.shape[1])
+    def spread(self) -> Operands:
+        """The same, with an index for every chain and step."""
+        shape = (self.chains, self.steps)
+        weight, reward, discount = (
+            np.array(np.broadcast_to(of, shape)) for of in (self.weight_of, self.reward_of, self.discount_of)
+        )
+        return replace(self, weight_of=weight, reward_of=reward, discount_of=discount)
 
 
 def operands(
@@ -60,16 +67,19 @@ def operands(
     lead = {name: array.shape[: array.ndim - TRAILING[name]] for name, array in given.items()}
     batch = np.broadcast_shapes(*lead.values())
     fixed = ("rows", "target", "allowed")  # what may not change along a chain
-    steps = batch[-1] if batch and all(not lead[name] or lead[name][-1] == 1 for name in fixed) else 1
-    chains = prod(batch) // steps if steps else 0
+    along = bool(batch) and all(not lead[name] or lead[name][-1] == 1 for name in fixed)
+    sets, steps = (batch[:-1], batch[-1]) if along else (batch, 1)
+    chains = prod(sets)
     parts: dict[str, np.ndarray] = {}
     for name, array in given.items():
         own = prod(lead[name])
         whole = array if array.flags.carray else np.require(array, requirements=("C", "W"))  # what kernels take
         parts[name] = whole.reshape(own, *array.shape[array.ndim - TRAILING[name] :])
-        if own == 1:
-            index = np.zeros((chains, steps), dtype=np.int64)
-        else:
-            index = np.broadcast_to(np.arange(own).reshape(lead[name]), batch).reshape(chains, steps)
-        parts[f"{name}_of"] = np.array(index[:, 0]) if name in fixed else np.require(index, requirements=("C", "W"))
-    return Operands(batch=batch, **parts)
+        axes = lead[name] if along and lead[name] else (*lead[name], 1)
+        width = axes[-1]
+        lines = chains if name in fixed or own != width else 1
+        index: Integers = np.zeros((lines, 1), dtype=np.int64) if own == 1 else np.arange(own)
+        if own not in (1, lines * width):
+            index = np.array(np.broadcast_to(index.reshape(axes), (*sets, width)))
+        parts[f"{name}_of"] = index.reshape(lines) if name in fixed else index.reshape(lines, width)
+    return Operands(batch=batch, steps=steps, **parts)

@@ -94,13 +94,13 @@ def _shape(target: Any) -> Any:
 def _fetch(first: int, stop: int, step: int, source: Any, of: Any, held: Any, w: Any, at: int) -> bool:
     """Put the lines of eight chains into their lanes, unless they are there, and tell whether that changed anything.
 
-    ``held`` remembers which lines are there. Past the last chain, lanes repeat it.
+    ``held`` remembers which lines are there. Past the last chain, lanes repeat it. See `Operands` for ``of``.
     """
-    if source.shape[0] == 1 and held[0] == 0:
+    if (source.shape[0] == 1 and held[0] == 0) or (step > 0 and of.shape[1] == 1):
         return False  # there is nothing else to fetch
-    changed = False
+    changed, column, last = False, min(step, of.shape[1] - 1), min(stop, of.shape[0]) - 1
     for lane in range(WIDTH):
-        line = of[min(first + lane, stop - 1), step]
+        line = of[min(first + lane, last), column]
         changed |= held[lane] != line
         held[lane] = line
     if changed:
@@ -241,19 +241,15 @@ def _write_system(w: Any, at: Places) -> None:
         level = pull * load(w, at.G) if at.flat else zero
         line, shared = at.T + first * S, at.G + (s if GS > 1 else 0) * GA * S
         for j in range(S):  # two actions at once; where there is only one, what follows it is read and not taken
-            entry = plus(level, keep, where_equal(action, one, load(w, line + S + j), load(w, line + j)))
-            if GA == 1 and not at.flat:
-                entry = plus(entry, pull, load(w, shared + j))
-            store(w, row + j, entry)
+            entry = where_equal(action, one, load(w, line + S + j), load(w, line + j))
+            store(w, row + j, plus(level, keep, entry))
         for a in range(2, A):
             number = fill(float(a))
             for j in range(S):
                 entry = plus(level, keep, load(w, line + a * S + j))
-                if GA == 1 and not at.flat:
-                    entry = plus(entry, pull, load(w, shared + j))
                 store(w, row + j, where_equal(action, number, entry, load(w, row + j)))
-        for a in range(GA if GA > 1 else 0):
-            factor = where_equal(action, fill(float(a)), pull, zero)
+        for a in range(0 if at.flat else GA):
+            factor = pull if GA == 1 else where_equal(action, fill(float(a)), pull, zero)
             for j in range(S):
                 store(w, row + j, plus(load(w, row + j), factor, load(w, shared + a * S + j)))
         store(w, row + s, load(w, row + s) + one)
@@ -363,7 +359,7 @@ def plan_small(
     Rows that lack less than ``unclear``, and more than rounding, are bad ones. There is no tolerance, as elimination is
     exact.
     """
-    S, A, steps = rows.shape[1], rows.shape[2], weight_of.shape[1]
+    S, A, steps = rows.shape[1], rows.shape[2], policy.shape[1]
     GS, GA, flat = _shape(target)
     flat_rows, flat_target = rows.reshape(rows.shape[0], -1), target.reshape(target.shape[0], -1)
     flat_weight, flat_reward = weight.reshape(weight.shape[0], -1), reward.reshape(reward.shape[0], -1)
@@ -416,7 +412,7 @@ def evaluate_small(
     policy: Any, unclear: float, values: Any,
 ) -> int:  # fmt: skip
     """Value of ``policy`` (K, L, S) for the chains in [start, stop); one that stays along a chain is solved once."""
-    S, A, steps = rows.shape[1], rows.shape[2], reward_of.shape[1]
+    S, A, steps = rows.shape[1], rows.shape[2], policy.shape[1]
     flat_rows, flat_reward = rows.reshape(rows.shape[0], -1), reward.reshape(reward.shape[0], -1)
     flat_discount, rows_of = discount.reshape(-1, 1), rows_of.reshape(-1, 1)
     at = _places(S, A, 0, 0, False)

@@ -174,7 +174,7 @@ def sweep_small(
     ``rows``, ``gain`` and ``true_discount`` are the truth; without any rows, plans are made and not valued, and then
     their values, rounds and residuals are told. All actions are ``allowed``.
     """
-    S, A, steps = counts.shape[1], counts.shape[2], amount_of.shape[1]
+    S, A, steps = counts.shape[1], counts.shape[2], policy.shape[1]
     GS, GA, flat = _shape(target)
     flat_counts, flat_target = counts.reshape(counts.shape[0], -1), target.reshape(target.shape[0], -1)
     flat_amount, flat_reward = amount.reshape(amount.shape[0], -1), reward.reshape(reward.shape[0], -1)

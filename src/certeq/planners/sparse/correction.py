@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certeq.base.arrays import Floats
-from certeq.base.threads import Crew
 from certeq.model.kernel import Operator, Rows
 from certeq.planners.backup import policy_operator
 from certeq.planners.sparse import kernels
@@ -66,9 +65,9 @@ class Follower:
         discount: float,
         contraction: float,
         averaging: bool,
-        crew: Crew,
+        run: Callable[..., Any],
     ) -> None:
-        self.parts, self.discount, self.contraction, self.crew = parts, discount, contraction, crew
+        self.parts, self.discount, self.contraction, self.run = parts, discount, contraction, run
         self.blocks = -(-S // BLOCK)
         self.notes = np.zeros((self.blocks, 3))
         self.slots = self._slots(S, A, averaging)
@@ -84,7 +83,7 @@ class Follower:
         slots = np.zeros(S + 1, dtype=np.uint64)
         for part in self.parts:
             if isinstance(part.rows, Lines):
-                self.crew.run(kernels.add_room, self.blocks, part.rows, A, averaging, slots[1:], grain=LIGHT)
+                self.run(kernels.add_room, self.blocks, part.rows, A, averaging, slots[1:], grain=LIGHT)
         np.cumsum(slots, out=slots)
         return slots.astype(np.uint32) if slots[-1] < 2**32 else slots
 
@@ -96,7 +95,7 @@ class Follower:
                 if isinstance(part.rows, Lines):
                     factors = self.discount * part.base, self.discount * part.slope
                     what = part.rows, part.weight, *factors, choice.share, choice.policy, self.before, first
-                    self.crew.run(kernels.copy_rows, self.blocks, *what, self.slots, self.lengths, *self.room)
+                    self.run(kernels.copy_rows, self.blocks, *what, self.slots, self.lengths, *self.room)
                     first = False
         self.before[:] = choices[0].policy if len(choices) == 1 else NOBODY
         amount = np.zeros(len(self.lengths))
@@ -116,7 +115,7 @@ class Follower:
     def _add_amounts(self, part: Component, choices: list[Choice], amount: Any) -> None:
         for policy, share in choices:
             what = part.weight, self.discount * part.slope, share, policy
-            self.crew.run(kernels.add_amounts, self.blocks, *what, amount, grain=LIGHT)
+            self.run(kernels.add_amounts, self.blocks, *what, amount, grain=LIGHT)
 
     def _targets(self, x: Floats) -> tuple[float, Floats, int]:
         """What the dense target rows expect of x: the shared one, the others by state, and the step between states."""
@@ -148,7 +147,7 @@ class Follower:
                 if not failed:
                     break
                 self.failures += 1
-            self.crew.run(kernels.follow, self.blocks, self.followed, *self._targets(x), x, y, total, self.notes)
+            self.run(kernels.follow, self.blocks, self.followed, *self._targets(x), x, y, total, self.notes)
             left, middle = self._sizes(even)
             if middle:
                 y -= middle
@@ -159,7 +158,7 @@ class Follower:
 
     def _bicgstab(self, r: Floats, t: Floats, total: Floats, scratch: list[Floats], goal: float, even: bool) -> bool:
         """Van der Vorst's method: replace r in the total by d, (I - P) d = r up to ``goal``; False if that fails."""
-        run, notes, blocks = self.crew.run, self.notes, self.blocks
+        run, notes, blocks = self.run, self.notes, self.blocks
         d, shadow, p, v = scratch
         d[:], shadow[:], p[:] = 0, r, r
         rho = _dot(r, r)

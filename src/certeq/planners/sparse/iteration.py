@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Floats
-from certeq.base.threads import Crew
 from certeq.planners.backup import ROUNDING, TIE
 from certeq.planners.certify import UNIT, added, excess
 from certeq.planners.problem import How, Problem, Solution
@@ -53,8 +52,8 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
     values, earned = np.zeros(problem.n_states), max(float(problem.reward.max()), -float(problem.reward.min()))
     least, last, strikes, forcing, keep, near, moved = np.inf, np.inf, 0, FORCING, 0.0, 0.0, problem.n_states
     converged = False
-    with watch, Crew(threads) as crew:
-        passes = Passes(problem, crew, follow)
+    with watch:
+        passes = Passes(problem, threads, follow)
         gap = passes.gap
         for iteration in range(1, limit + 1):
             known = _certify(passes.back_up(values, keep, near), values, gap, passes.uneven, iteration)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certeq.base.arrays import Floats
-from certeq.base.threads import Crew
+from certeq.base.threads import run
 from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Operator, Rows, SparseRows
 from certeq.planners.problem import Problem
 from certeq.planners.sparse import kernels
@@ -37,10 +38,10 @@ class Passes:
     ``gap`` is 1 - γ mass for the greatest mass of a row; ``uneven`` is γ times how far masses lie apart.
     """
 
-    def __init__(self, problem: Problem, crew: Crew, follow: Floats | None = None) -> None:
+    def __init__(self, problem: Problem, threads: int | None = None, follow: Floats | None = None) -> None:
         S, A = problem.allowed.shape
         data, rest = decompose(problem.model)
-        self.crew, self.blocks = crew, -(-S // BLOCK)
+        self.run, self.blocks = partial(run, threads=threads), -(-S // BLOCK)
         self.rest = [(weight, leaf, lines(leaf) if isinstance(leaf, SparseRows) else leaf) for weight, leaf in rest]
         self.weight = sum((weight for weight, _ in rest), start=np.zeros((1, 1))) if len(rest) != 1 else rest[0][0]
         discount, mixed, main = float(problem.discount), table(self.weight), lines(data)
@@ -52,7 +53,7 @@ class Passes:
         ]
         least, most = _masses(problem)
         self.gap, self.uneven = 1 - discount * most, discount * (most - least)
-        self.follower = Follower(parts, S, A, discount, 1 - self.gap, follow is not None, crew)
+        self.follower = Follower(parts, S, A, discount, 1 - self.gap, follow is not None, self.run)
         self.policy, self.better, self.lowest = (np.zeros(S, dtype=np.uint32) for _ in range(3))
         self.follow, self.share = follow, ALL if follow is None else table(follow)
         self.best, self.notes = np.empty(S), np.empty((self.blocks, 6))
@@ -62,7 +63,7 @@ class Passes:
         """Make a full pass; see `kernels.improve`. Of values that are all zero, rows expect nothing."""
         model = self.model if values.any() else self.model._replace(data=NOTHING, weight=ALL, mixed=False)
         pull = self._pull(values) if model.mixed else ALL
-        self.crew.run(
+        self.run(
             kernels.improve, self.blocks, model, pull, values, self.policy, self.share, self.follow is not None, keep,
             near, self.better, self.lowest, self.best, self.notes,
         )  # fmt: skip
@@ -112,7 +113,7 @@ class Passes:
         if not isinstance(rows, Lines):
             return rows.expect(values)
         out = np.empty(leaf.shape[:2])
-        self.crew.run(kernels.expect, -(-out.size // BLOCK), rows, values, out.reshape(-1))
+        self.run(kernels.expect, -(-out.size // BLOCK), rows, values, out.reshape(-1))
         return out
 
 

@@ -1,0 +1,63 @@
+"""Pieces of a range, shared among threads that stay."""
+
+import os
+from threading import Event
+
+import pytest
+
+from certeq.base.threads import helpers, run
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize(("count", "grain"), [(0, 1), (1, 1), (7, 1), (100, 1), (100, 60), (100, 7), (3, 8)])
+def test_pieces_cover_everything_once_and_answer_in_order(threads, count, grain):
+    found = run(lambda start, stop: list(range(start, stop)), count, grain=grain, threads=threads)
+    assert [number for piece in found for number in piece] == list(range(count))
+
+
+def test_pieces_begin_at_multiples_of_the_grain_and_are_no_smaller():
+    found = run(lambda start, stop: (start, stop), 1000, grain=64, threads=2)
+    assert len(found) == 8
+    assert all(start % 64 == 0 and (stop - start >= 64 or stop == 1000) for start, stop in found)
+
+
+def test_nobody_waits_for_helpers_who_come_late():
+    seen, arrive = [], Event()
+    late = [helpers().submit(arrive.wait) for _ in range(helpers()._max_workers)]
+    run(lambda start, stop: seen.extend(range(start, stop)), 100, threads=2)
+    assert sorted(seen) == list(range(100))
+    arrive.set()
+    assert all(each.result() for each in late)
+
+
+def test_nothing_is_left_running_behind_an_error():
+    finished = []
+
+    def work(start, stop):
+        if start == 0:
+            raise KeyboardInterrupt
+        for _ in range(1000):
+            pass
+        finished.append(start)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(work, 100, threads=2)
+    ended = len(finished)
+    run(lambda start, stop: None, 100, threads=2)
+    assert len(finished) == ended
+
+
+def test_a_piece_may_share_its_own_work():
+    found = run(lambda start, stop: sum(run(lambda a, b: b - a, 20, threads=3)), 12, threads=3)
+    assert found == [20] * len(found)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_has_helpers_of_its_own():
+    run(lambda start, stop: None, 100, threads=2)
+    here, (reading, writing) = helpers(), os.pipe()
+    if not (child := os.fork()):
+        os.write(writing, bytes([helpers() is not here, *run(lambda start, stop: stop - start, 16, threads=2)]))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert list(os.read(reading, 100)) == [True, *[2] * 8]
