@@ -286,7 +286,7 @@ def test_a_long_plan_that_is_interrupted_leaves_what_it_has_and_its_bound(tmp_pa
     assert told.startswith("Planning: iteration ")
     assert "values within" in told
     assert "Ctrl-C keeps this" in told
-    assert "Planning was stopped, and this is what it had by then. No report was made." in out
+    assert "Planning was stopped; this is what it had found by then. No report was made." in out
     assert {path.name for path in (tmp_path / "certeq-out").iterdir()} == set(RESULTS)
     (alert,) = json.loads((tmp_path / "certeq-out" / "summary.json").read_text())["alerts"][-1:]
     assert alert.startswith("Planning stopped early: interrupted after ")

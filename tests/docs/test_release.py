@@ -5,6 +5,8 @@ import importlib.util
 import re
 import shutil
 import subprocess
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,29 @@ def test_the_script_does_not_touch_a_folder_that_is_there(tmp_path):
     done = subprocess.run([ROOT / "release.sh", tmp_path], capture_output=True, text=True)
     assert (done.returncode, "already exists" in done.stdout) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("address", ["", "https://example.org/us/certeq/blob/v1"])
+def test_links_of_the_package_are_absolute_or_not_there(monkeypatch, address):
+    hook = types.ModuleType("hatchling.metadata.plugin.interface")
+    hook.MetadataHookInterface = type(
+        "MetadataHookInterface", (), {"root": str(ROOT)}
+    )  # the builder's, which is not here
+    monkeypatch.setitem(sys.modules, hook.__name__, hook)
+    monkeypatch.setenv("CERTEQ_ADDRESS", address)
+    at = importlib.util.spec_from_file_location("describe", ROOT / ".ci" / "describe.py")
+    describe = importlib.util.module_from_spec(at)
+    at.loader.exec_module(describe)
+    metadata = {}
+    describe.Description().update(metadata)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    places = re.findall(r"\]\(([^)]+)\)", metadata["readme"]["text"])
+    assert len(re.findall(r"\]\(([^)]+)\)", readme)) > 15
+    assert "The tutorial" in metadata["readme"]["text"]
+    if not address:
+        assert (places, metadata["urls"]) == ([], {})
+        return
+    assert len(places) == len(re.findall(r"\]\(([^)]+)\)", readme))
+    assert all(place.startswith("https://example.org/us/certeq/") for place in places)
+    assert "https://example.org/us/certeq/raw/v1/docs/images/report.png" in places
+    assert metadata["urls"]["Changelog"] == f"{address}/CHANGELOG.md"

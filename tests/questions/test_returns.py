@@ -80,7 +80,7 @@ def test_where_history_matters_it_is_said_that_intervals_cannot_be_trusted():
     found = returns(learn(remembering(0), discount=0.95))
     assert found.agrees is False
     assert found.worst.decisions > 1
-    assert "own interval cannot be trusted" in found.lines()[0]
+    assert "no interval of its own can be trusted" in found.lines()[0]
     assert found.to_json()["agrees"] is False
 
 

@@ -49,7 +49,7 @@ def test_advice_that_is_likely_worse_is_the_first_thing_said(found):
 def test_a_model_that_does_not_fit_is_said_before_anything_else(found):
     doubtful = with_part(found, returns=Returns((Stretch(8, False, -3.0, 1.0),), 60))
     assert alerts(doubtful)[0].startswith(
-        "The model's own interval cannot be trusted: over 8 decisions the episodes earned 3"
+        "The model does not fit, so no interval of its own can be trusted: over 8 decisions the episodes earned 3"
     )
     assert chance(doubtful) is None
     assert "is not given: over many decisions" in next(sentences(doubtful))

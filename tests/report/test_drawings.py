@@ -46,6 +46,11 @@ def test_numbers_lie_on_the_scale_in_proportion_and_ticks_are_round(low, high):
         assert at == pytest.approx(scale(float(words.replace(",", "").replace("−", "-"))), abs=0.5)
 
 
+def test_a_short_scale_has_two_numbers_at_least():
+    for low, high in ((6.5, 14.7), (0.79, 0.88), (-9.0, -1.2)):
+        assert 2 <= len(Scale.of([low, high]).ticks(about=3)) <= 5
+
+
 def test_columns_that_explain_less_than_nothing_have_their_place_too():
     chosen = Chosen({"x": 4, "y": 1}, (), 300, curve={"x": {1: -0.03, 4: 0.02}, "y": {1: 0.02}})
     (tracks,) = _cuts(chosen).parts

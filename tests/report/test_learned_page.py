@@ -331,7 +331,7 @@ def test_a_large_sparse_model_is_reported_too():
 @pytest.mark.slow
 def test_a_horizon_is_told_at_its_first_decision(walk):
     findings = examine(certeq.learn(walk, horizon=3), draws=20)
-    assert "At the first of 3 decisions, it is" in render(findings)
+    assert "At the first of 3 decisions, the advice is" in render(findings)
     assert "collect" in findings.missing
 
 

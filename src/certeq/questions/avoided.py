@@ -59,9 +59,7 @@ class Avoided:
                 "times or more, however seldom people chose it."
             ]
         if not self.kept_out:
-            return [
-                "Every action that was tried was tried often enough, beside the others of its state, to be advised."
-            ]
+            return ["Every action that was tried may be advised: none was much rarer than the usual one of its state."]
         kept = several(self.kept_out, "pair was", "pairs were")
         share = max(self.min_share, CAREFUL) if self.well else self.min_share
         found = [

@@ -71,16 +71,16 @@ class Returns:
             return [f"{several(self.episodes, 'episode is', 'episodes are')} too few to tell whether the model fits."]
         if self.agrees:
             return [
-                "Acted in as people acted, the fitted model earns what the episodes earned, over one decision and over "
-                f"{max(each.decisions for each in self.followed)}."
+                "Acting in it as people did earns in the fitted model what the episodes earned, over one decision and "
+                f"over {max(each.decisions for each in self.followed)}."
             ]
         found = self.worst
         less = "less" if found.difference < 0 else "more"
         onward = ", with what the model says is ahead of them," if found.onward else ""
         return [
-            f"The model's own interval cannot be trusted: over {several(found.decisions, 'decision')} the episodes "
-            f"earned{onward} {number(abs(found.difference))} {less} than the fitted model expects of people who act as "
-            f"these did ({abs(found.apart):.1f} standard errors). The states leave something out that matters, or the "
+            "The model does not fit, so no interval of its own can be trusted: over "
+            f"{several(found.decisions, 'decision')} the episodes earned{onward} "
+            f"{number(abs(found.difference))} {less} than the fitted model expects of people who act as these did ({abs(found.apart):.1f} standard errors). The states leave something out that matters, or the "
             "model borrows where it should not; finer or other states (--bins, --state) may mend it."
         ]
 

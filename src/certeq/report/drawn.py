@@ -110,7 +110,10 @@ class Scale(NamedTuple):
         """Round numbers along the scale, in words."""
         rough = (self.high - self.low) / about
         power = 10.0 ** floor(log10(rough))
-        step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
+        steps = [step * power for step in (1, 2, 5, 10)]
+        step = next(step for step in steps if step >= rough)
+        if floor(self.high / step) <= ceil(self.low / step):  # one number alone tells no distance
+            step = steps[max(steps.index(step) - 1, 0)]
         first, last = ceil(self.low / step), floor(self.high / step)
         return [(self(i * step), tell(round(i * step, 12))) for i in range(first, last + 1)]
 
