@@ -71,8 +71,8 @@ class Returns:
             return [f"{several(self.episodes, 'episode is', 'episodes are')} too few to tell whether the model fits."]
         if self.agrees:
             return [
-                "Acting in it as people did earns in the fitted model what the episodes earned, over one decision and "
-                f"over {max(each.decisions for each in self.followed)}."
+                "The fitted model, in which actions are taken as people took them, earns what the episodes earned, over "
+                f"one decision and over {max(each.decisions for each in self.followed)}."
             ]
         found = self.worst
         less = "less" if found.difference < 0 else "more"
@@ -80,8 +80,9 @@ class Returns:
         return [
             "The model does not fit, so no interval of its own can be trusted: over "
             f"{several(found.decisions, 'decision')} the episodes earned{onward} "
-            f"{number(abs(found.difference))} {less} than the fitted model expects of people who act as these did ({abs(found.apart):.1f} standard errors). The states leave something out that matters, or the "
-            "model borrows where it should not; finer or other states (--bins, --state) may mend it."
+            f"{number(abs(found.difference))} {less} than the fitted model expects of people who act as these did "
+            f"({abs(found.apart):.1f} standard errors). The states leave something out that matters, or the model "
+            "borrows where it should not; finer or other states (--bins, --state) may mend it."
         ]
 
     def to_json(self) -> dict[str, Any]:
