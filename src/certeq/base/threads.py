@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
+_sharers = 1  # processes that share the processors
+
 
 def default_threads() -> int:
-    """How many threads to use: the environment variable ``CERTEQ_THREADS``, or else the number of processors."""
+    """How many threads to use: the environment variable ``CERTEQ_THREADS``, or else the number of processors.
+
+    Of these, a process takes its share where several work together.
+    """
     said = os.environ.get("CERTEQ_THREADS", "")
-    return int(said) if said.isascii() and said.isdigit() and int(said[:9]) > 0 else os.cpu_count() or 1
+    every = int(said) if said.isascii() and said.isdigit() and int(said[:9]) > 0 else os.cpu_count() or 1
+    return max(1, every // _sharers)
+
+
+@contextmanager
+def shared(sharers: int) -> Iterator[None]:
+    """Let so many processes share the processors meanwhile."""
+    global _sharers
+    before, _sharers = _sharers, sharers
+    try:
+        yield
+    finally:
+        _sharers = before
 
 
 def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, threads: int | None = None) -> list[Any]:

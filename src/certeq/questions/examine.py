@@ -6,11 +6,13 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from graphlib import TopologicalSorter
 from typing import Any
 
 from certeq import questions as room
+from certeq.base import copies
 from certeq.base.arrays import ArrayLike, Rng
 from certeq.base.errors import InputError
 from certeq.base.fields import takes
@@ -69,8 +71,8 @@ def examine(
     open_ones = [name for name in questions if name not in asking.found]
     linked = {name for each in questions.values() if each.after for name in (each.name, *each.after)}
     rest = [name for name in open_ones if name not in linked]
-    with ThreadPoolExecutor(1) as other:  # posterior draws keep all processors busy, most other questions only one
-        others = other.submit(_ask, asking, rest, missing, notice)
+    with ThreadPoolExecutor(1) as other, copies.copy(partial(_answers, asking, rest)) as copy:
+        others = other.submit(_beside, copy, asking, rest, missing, notice)
         try:
             _ask(asking, [name for name in open_ones if name in linked], missing, notice)
         except BaseException:
@@ -148,6 +150,27 @@ def _ask(asking: Asking, names: list[str], missing: dict[str, str], notice: Call
             asking.found[question.name] = question.ask(asking)
         except InputError as error:
             missing[question.name] = str(error)
+
+
+def _answers(asking: Asking, names: list[str], notice: Callable[[str], None]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Ask some questions in a copy of this process: answers, and why there are none to some."""
+    missing: dict[str, str] = {}
+    open_ones = list(names)
+    _ask(asking, open_ones, missing, notice)
+    return {name: asking.found[name] for name in names if name in asking.found}, missing
+
+
+def _beside(
+    copy: copies.Copy | None, asking: Asking, names: list[str], missing: dict[str, str], notice: Callable[[str], None]
+) -> None:
+    """Take over what a copy of this process answers, and ask here what it does not."""
+    if copy is not None:
+        with suppress(copies.LostError):
+            found, unanswered = copy.result(notice)
+            asking.found.update(found)
+            missing.update(unanswered)
+            names.clear()
+    _ask(asking, names, missing, notice)
 
 
 def _asked_before(learned: Learned, draws: int | None, rng: Rng) -> dict[str, Any]:

@@ -303,6 +303,8 @@ def decided_thinly(model: Model, policy: Floats, start: Floats, discount: float,
 def _in_order(job: _Job, sources: Iterable[Draws], threads: int | None) -> list[tuple[Floats, Floats]]:
     """Do all blocks, several at a time, and give the results in order; when one fails, the rest is not begun."""
     many = threads or default_threads()
+    if many == 1:
+        return [job(*drawn.block(number)) for drawn in sources for number in drawn.blocks]
     pool, found, open_ones = ThreadPoolExecutor(many), list[tuple[Floats, Floats]](), deque[Future[Any]]()
     try:
         for drawn in sources:
