@@ -34,10 +34,14 @@ if "numba" not in sys.modules and Path(CONFIG).exists():
         "it loads. Run certeq from another folder, or remove the file."
     )
 
-import numba  # noqa: E402 - not before that is known
+_yaml = sys.modules.setdefault("yaml", None)  # type: ignore[arg-type] # only for such a file, and slow to load
+import llvmlite.binding as llvm  # noqa: E402 - not before that is known
+import numba  # noqa: E402
 from numba.core import caching, config, environment  # noqa: E402
 from numba.core.runtime.nrt import rtsys  # noqa: E402
 
+if _yaml is None:
+    del sys.modules["yaml"]
 if getattr(config, "DISABLE_JIT", False):
     raise InputError("NUMBA_DISABLE_JIT is set, and certeq's kernels need their compiler. Unset it.")
 if "_config_fname" in vars(config):
@@ -203,3 +207,29 @@ class _Impl(caching.CompileResultCacheImpl):
         self._locator = _Locator(function, folder)
         module = Path(function.__code__.co_filename).stem
         self._filename_base = self.get_filename_base(f"{module}.{function.__qualname__}", sys.abiflags)
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """A kernel that was kept; what only who links another one with it needs is read when somebody does."""
+        (name, kind, data), about, *rest = payload
+        if kind != "object":
+            return super().rebuild(target_context, payload)
+        engine = target_context.codegen()._engine
+        engine._defined_symbols |= {about.llvm_func_name, about.llvm_cpython_wrapper_name}
+        found = super().rebuild(target_context, ((name, kind, (data[0], _nothing())), about, *rest))
+        found.library._shared_module = None
+
+        def linked() -> Any:
+            if found.library._shared_module is None:
+                found.library._shared_module = llvm.parse_bitcode(data[1])
+                engine._load_defined_symbols(found.library._shared_module)
+            return found.library._shared_module
+
+        found.library._get_module_for_linking = linked
+        return found
+
+
+@cache
+def _nothing() -> bytes:
+    """The bitcode of a module without anything in it."""
+    bitcode: bytes = llvm.parse_assembly("").as_bitcode()
+    return bitcode
