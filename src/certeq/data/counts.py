@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import sparse as sp
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, unmasked
 from certeq.base.display import notebook, several
 from certeq.base.errors import InputError

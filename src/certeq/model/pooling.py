@@ -22,7 +22,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from certeq.base.arrays import Floats, Integers
 from certeq.data.positions import Positions
@@ -192,30 +191,35 @@ def _around(own: Group, positions: Positions | None) -> list[Group]:
     return [Group(*(_gather(neighborhood(positions, step), part) for part in own)) for step in steps]
 
 
-def _gather(around: Any, table: Any) -> Any:
+def _gather(around: Integers, table: Any) -> Any:
     """Sums over the states around each, ``(..., S, A or 1)``."""
     states = np.moveaxis(table, -2, 0)
-    found = around @ states.reshape(len(states), -1)
+    flat = states.reshape(len(states), -1)
+    flat = np.append(flat, np.zeros_like(flat[:1]), axis=0)  # whom fewer are around adds nothing
+    found = flat[around[0]]
+    for each in around[1:]:
+        found += flat[each]
     return np.moveaxis(found.reshape(states.shape), 0, -2)
 
 
 @lru_cache(maxsize=4)
-def neighborhood(positions: Positions, steps: int) -> Any:
-    """Which states are up to one or two steps away, itself among them: a CSR matrix ``(S, S)`` of ones."""
+def neighborhood(positions: Positions, steps: int) -> Integers:
+    """The states up to one or two steps away from each, itself among them, in order: ``(k, S)``, S for no more."""
     S, grid = positions.n_states, lattice(positions, positions.n_states)
     at, size = np.flatnonzero(positions.placed), positions.sizes
     key = positions.places[at] @ grid.stride
     order = np.argsort(key)
     known, states = key[order], at[order]
-    lines, columns = [np.arange(S)], [np.arange(S)]
-    for offset in grid.offsets if steps > 1 else grid.offsets[: grid.near]:
+    offsets = grid.offsets if steps > 1 else grid.offsets[: grid.near]
+    around = np.full((len(offsets) + 1, S), S)
+    around[-1] = np.arange(S)
+    for row, offset in zip(around, offsets, strict=False):
         there = positions.places[at] + offset
         there = np.where(grid.axis == RING, there % size, there)
         inside = ((there >= 0) & (there < size)).all(axis=1)
         wanted = there[inside] @ grid.stride
         place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         taken = known[place] == wanted
-        lines.append(at[inside][taken])
-        columns.append(states[place][taken])
-    line, column = np.concatenate(lines), np.concatenate(columns)
-    return sp.coo_array((np.ones(len(line), dtype=np.int64), (line, column)), shape=(S, S)).tocsr()
+        row[at[inside][taken]] = states[place][taken]
+    around.sort(axis=0)
+    return around

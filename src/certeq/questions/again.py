@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import sparse as sp
 from certeq.base.arrays import Floats, Integers, Rng, generator, whole
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import erfc, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -208,10 +209,8 @@ def _reward_parts(law: Law, predicted: Floats) -> tuple[Floats, Floats, Floats]:
     pairs = predicted.shape[:-1]
     if isinstance(law, np.ndarray) or (not isinstance(law, ByOutcome) and law.variance.shape != pairs):
         return np.zeros(1), np.ones(1), np.zeros(predicted.shape)  # known, or by next state
-    from scipy.special import ndtr  # scipy.stats takes longer to load than all that is computed here
-
     edges = np.concatenate([[-np.inf], EDGES, [np.inf]])
-    chance = np.diff(ndtr(edges))
+    chance = np.diff([erfc(-edge / sqrt(2)) / 2 for edge in edges])
     moved = np.zeros(predicted.shape)
     if not isinstance(law, ByOutcome):
         moved += _moved(law)[..., None]

@@ -24,7 +24,8 @@ stands for s². Rewards by next state have the same law, with arrivals for pairs
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
@@ -139,11 +140,16 @@ def _noisier(
 
 def _trust(square: Floats, freedom: Integers) -> float:
     """The most likely k, given squared distances within pairs in units of s², and their degrees of freedom."""
-    from scipy.special import betaln
+    k, (each, often) = TRUST[:, None], np.unique(freedom, return_counts=True)
+    found = k / 2 * np.log(k) - (k + freedom) / 2 * np.log(k + square)
+    beta = often @ np.array([_log_beta(int(one)) for one in each]).reshape(-1, len(TRUST))
+    return float(TRUST[np.argmax(found.sum(axis=1) - beta)])
 
-    k = TRUST[:, None]
-    found = k / 2 * np.log(k) - betaln(freedom / 2, k / 2) - (k + freedom) / 2 * np.log(k + square)
-    return float(TRUST[np.argmax(found.sum(axis=1))])
+
+@cache
+def _log_beta(freedom: int) -> list[float]:
+    """log B(freedom / 2, k / 2) for each k."""
+    return [lgamma(freedom / 2) + lgamma(k / 2) - lgamma((freedom + k) / 2) for k in TRUST.tolist()]
 
 
 class ByOutcome(NamedTuple):
