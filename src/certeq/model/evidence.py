@@ -168,6 +168,8 @@ def draw_magnitudes(
     out = np.empty((draws, S * A))
     for k, group in enumerate(chosen.values()):
         places = np.flatnonzero(which == k)
+        if not len(places):
+            continue
         level = np.cumsum(posteriors[k], axis=1)
         level[:, -1] = 1.0
         for i in places:
