@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made
 
 BEGIN = """
 import os, signal, sys, time
-from certeq.base import copies, threads
-copies.allow()
+from certeq.base import copies, manners, threads
+manners.own(said=True)
 known = [1, 2, 3]
 """
 

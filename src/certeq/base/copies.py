@@ -1,7 +1,7 @@
 """A copy of this process that works beside it: two threads that run Python wait for one another, two processes do not.
 
 A copy knows all that this process knows and has loaded, so nothing is sent to it; what it found comes back through a
-pipe. Only the command line makes copies, and only of a process that is its own (`allow`): threads do not come along,
+pipe. Only the command line makes copies, and only of a process that is its own: threads do not come along,
 and what somebody else's threads hold at that moment would be held for ever. Those of the libraries here do no harm,
 since a copy only computes: it reads no tables with Polars, and writes on no terminal.
 
@@ -24,20 +24,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from certeq.base import ahead
+from certeq.base import ahead, manners
 from certeq.base.threads import default_threads, shared
-
-_ours = False
 
 
 class LostError(Exception):
     """A copy has ended without an answer."""
-
-
-def allow() -> None:
-    """Say that this process is the command line's own."""
-    global _ours
-    _ours = True
 
 
 class Copy:
@@ -72,7 +64,7 @@ def copy(work: Callable[[Callable[[Any], None]], Any]) -> Iterator[Copy | None]:
 
     The work is given a function by which it says what it is doing.
     """
-    if not _ours or sys.platform != "linux" or default_threads() == 1 or ahead.busy():
+    if not manners.own() or sys.platform != "linux" or default_threads() == 1 or ahead.busy():
         yield None
         return
     said, alive = os.pipe(), os.pipe()  # the copy writes to one; by the other it knows that this process is there

@@ -164,8 +164,10 @@ def _quick(options: list[Any]) -> list[Any]:
 
 def _processed(option: Any, usual: Callable[..., Any], context: Any, value: Any) -> Any:
     kind = option.type_descriptor.annotation
-    word = kind in (str, Path) and isinstance(value, str) and value.isascii() and not option.multiple
-    if word and (kind is str or os.access(value, os.R_OK) or not os.access(value, os.F_OK)):
+    word = kind in (str, int, Path) and isinstance(value, str) and value.isascii() and not option.multiple
+    if kind is int:
+        word = word and value.isdecimal() and len(value) < 10
+    if word and (kind is not Path or os.access(value, os.R_OK) or not os.access(value, os.F_OK)):
         return kind(value) if option.callback is None else option.callback(context, option, kind(value))
     if option.required or not (value is None or (value is option.default and not option.multiple)):
         return usual(context, value)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base import sparse as sp
+from certeq.base import matrices as sp
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, unmasked
 from certeq.base.display import notebook, several
 from certeq.base.errors import InputError

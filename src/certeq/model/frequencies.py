@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from certeq.base import sparse as sp
+from certeq.base import matrices as sp
 from certeq.data.counts import Counts
 from certeq.model.kernel import Rows, SparseRows
 

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from certeq.base import sparse as sp
+from certeq.base import matrices as sp
 from certeq.base.arrays import Booleans, Floats, Integers, first, floats, together, unmasked
 from certeq.base.errors import InputError
 

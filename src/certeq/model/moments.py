@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base import sparse as sp
+from certeq.base import matrices as sp
 from certeq.base.arrays import ArrayLike, Floats, floats
 from certeq.base.errors import InputError, unknown
 from certeq.data.counts import Counts

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base import sparse as sp
+from certeq.base import matrices as sp
 from certeq.base.arrays import Booleans
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts

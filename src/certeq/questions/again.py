@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.base import sparse as sp
+from certeq.base import matrices as sp
 from certeq.base.arrays import Floats, Integers, Rng, generator, whole
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.base import sparse as sp
+from certeq.base import matrices as sp
 from certeq.base.arrays import Floats, Integers
 from certeq.model.kernel import MASS_TOLERANCE, SparseRows
 from certeq.planners import compiled

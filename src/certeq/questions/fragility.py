@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certeq.base import sparse as sp
+from certeq.base import matrices as sp
 from certeq.base.arrays import Booleans, Floats, Integers, first, whole
 from certeq.base.display import several, told
 from certeq.base.errors import InputError, unknown

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base import sparse as sp
+from certeq.base import matrices as sp
 from certeq.base.arrays import Floats
 from certeq.base.errors import InputError
 from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, SparseRows, is_sparse

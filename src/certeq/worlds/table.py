@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base import sparse as sp
+from certeq.base import matrices as sp
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, floats, generator, whole
 from certeq.base.arrays import first as first_of
 from certeq.base.errors import InputError

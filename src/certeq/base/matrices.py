@@ -1,6 +1,6 @@
 """SciPy's sparse matrices, loaded when one is first needed: that takes a tenth of a second, and small cases need none.
 
-Used as ``from certeq.base import sparse as sp``; whatever is not defined here is SciPy's own.
+Used as ``from certeq.base import matrices as sp``; whatever is not defined here is SciPy's own.
 """
 
 from __future__ import annotations
