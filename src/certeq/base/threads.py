@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -98,3 +101,50 @@ class Crew:
             left.clear()
             wait([helper for helper in helpers if not helper.cancel()])
             raise
+
+
+@contextmanager
+def plain_algebra() -> Iterator[None]:
+    """Let NumPy's linear algebra use one thread meanwhile, as the command line does.
+
+    Systems here are small: several threads wait for one another, and on a busy machine that takes most of the time.
+    Where NumPy was loaded first, the environment comes too late, and OpenBLAS is told itself; another library is not.
+    """
+    global _plain, _usual
+    blas = _openblas()
+    if blas is None:
+        yield
+        return
+    ask, tell = blas
+    with _asking:
+        _plain += 1
+        if _plain == 1:
+            _usual = ask()
+            tell(1)
+    try:
+        yield
+    finally:
+        with _asking:
+            _plain -= 1
+            if _plain == 0:
+                tell(_usual)
+
+
+_asking, _plain, _usual = Lock(), 0, 1
+
+
+@cache
+def _openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """How to ask NumPy's own OpenBLAS for the number of its threads, and to set it; None where it has none."""
+    import ctypes
+
+    import numpy as np
+
+    home = Path(np.__file__).parent
+    for path in (*home.parent.glob("numpy.libs/*openblas*"), *home.glob(".dylibs/*openblas*")):
+        with suppress(OSError, AttributeError):
+            library = ctypes.CDLL(str(path))  # it is loaded already, so this is the same one
+            for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads"):
+                if hasattr(library, name.format("set")):
+                    return getattr(library, name.format("get")), getattr(library, name.format("set"))
+    return None

@@ -16,6 +16,7 @@ from certeq.base import copies
 from certeq.base.arrays import ArrayLike, Rng
 from certeq.base.errors import InputError
 from certeq.base.fields import takes
+from certeq.base.threads import plain_algebra
 from certeq.data.batch import Batch
 from certeq.data.counting.tallied import Tallied
 from certeq.learning.learned import Learned, asked
@@ -71,7 +72,7 @@ def examine(
     open_ones = [name for name in questions if name not in asking.found]
     linked = {name for each in questions.values() if each.after for name in (each.name, *each.after)}
     rest = [name for name in open_ones if name not in linked]
-    with ThreadPoolExecutor(1) as other, copies.copy(partial(_answers, asking, rest)) as copy:
+    with plain_algebra(), ThreadPoolExecutor(1) as other, copies.copy(partial(_answers, asking, rest)) as copy:
         others = other.submit(_beside, copy, asking, rest, missing, notice)
         try:
             _ask(asking, [name for name in open_ones if name in linked], missing, notice)
@@ -101,7 +102,8 @@ def how_sure(
     asking = Asking(learned, draws, rng, 0.0, executor, _asked_before(learned, draws, rng))
     missing: dict[str, str] = {}
     open_ones = [name for name in SURE if name not in asking.found and all_questions()[name].applies(learned)]
-    _ask(asking, open_ones, missing, notice)
+    with plain_algebra():
+        _ask(asking, open_ones, missing, notice)
     return _sure(asking, missing)
 
 
