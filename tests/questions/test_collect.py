@@ -13,7 +13,7 @@ from scipy.stats import norm
 import naive
 from certeq import Batch, InputError, collect_next
 from certeq.learning.learned import learn
-from certeq.questions.collect import GROUPS, LASTING, _inverses, _look, _Models, weigh
+from certeq.questions.collect import GROUPS, LASTING, _highest, _inverses, _look, _Models, weigh
 from certeq.questions.draws import Draws
 from logbook import logged
 from strategies import SEEDS, random_rows
@@ -74,6 +74,17 @@ def test_policies_that_differ_in_few_states_are_solved_for_as_each_by_itself(see
     for policy, found in zip(policies, _inverses(rows, np.array(policies), gamma), strict=True):
         expected = np.linalg.inv(np.eye(S) - gamma * rows[:, np.arange(S), policy])
         np.testing.assert_allclose(found, expected, rtol=1e-14 / (1 - gamma) + 1e-12, atol=1e-12 / (1 - gamma))
+
+
+@given(SEEDS, st.integers(1, 9))
+def test_lines_that_are_left_out_are_the_highest_nowhere(seed, policies):
+    rng = np.random.default_rng(seed)
+    after, shift = rng.normal(size=(2, policies, 3, 2, 4))
+    parts = np.sort(rng.normal(size=5))
+    kept = _highest(after, shift, parts)
+    for part in parts:
+        highest = (after + part * shift).max(axis=0)
+        np.testing.assert_allclose((kept[0] + part * kept[1]).max(axis=0), highest, atol=1e-12)
 
 
 def value(T, R, gamma, policy, start):

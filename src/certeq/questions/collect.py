@@ -349,16 +349,29 @@ def _gain(tables: _Tables, models: _Models, allowed: Booleans) -> tuple[Floats, 
     step = max(1, CACHED // (len(tables.after) * tables.after[0, 0].size))
     for some in (slice(s, s + step) for s in range(0, S, step)):
         after, chance = tables.after[:, some], models.predicted[some]  # (K, s, A, N), (s, A, N)
-        shift = tables.slope[:, some] * models.spread[some]
+        staying = np.maximum((after * chance).sum(axis=-1).max(axis=0), others[some])
+        after, shift = _highest(after, tables.slope[:, some] * models.spread[some], models.parts)
         changing, moved = np.zeros(chance.shape), np.empty(shift.shape)
         for part, often in zip(models.parts, models.chance, strict=True):
             np.multiply(part, shift, out=moved)
             moved += after
             changing += often * np.maximum(moved.max(axis=0), others[some, :, None])
-        staying = np.maximum((after * chance).sum(axis=-1).max(axis=0), others[some])
         found[some] = (chance * changing).sum(axis=-1) - staying
     best = float(value.max())
     return np.where(found > ROUNDING * abs(best), found, 0.0), best
+
+
+def _highest(after: Floats, shift: Floats, parts: Floats) -> tuple[Floats, Floats]:
+    """Of the lines after + part·shift of all policies, those that may be the highest somewhere between the parts.
+
+    A line that is nowhere above the middle's highest at both ends is nowhere above it in between.
+    """
+    middle = after.argmax(axis=0)[None]
+    top, rise = np.take_along_axis(after, middle, axis=0), np.take_along_axis(shift, middle, axis=0)
+    above = np.zeros(len(after), dtype=bool)
+    for end in (parts.min(), parts.max()):
+        above |= (after + end * shift > top + end * rise).any(axis=(1, 2, 3))
+    return np.concatenate([top, after[above]]), np.concatenate([rise, shift[above]])
 
 
 def _ask(asking: Asking) -> Ranking:
