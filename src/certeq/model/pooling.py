@@ -126,40 +126,35 @@ def best(chain: Sequence[Group], noise: Floats) -> Pooled:
     The two are sought in turn, each of ``STRENGTHS`` given the other, twice; where pairs are many, by what predicts
     those of some states. Without noise there is nothing to average away, and a pair keeps its own mean.
     """
-    error = _errors(_some(chain), noise)  # (inner, outer, ...)
-    outer, inner = np.full(noise.shape, STRENGTHS.index(1.0)), np.where(noise > 0, STRENGTHS.index(1.0), 0)
+    some, strengths = _some(chain), np.array(STRENGTHS)
+    each = strengths.reshape(-1, *[1] * (noise.ndim + 2))
+    u, v = _without_one(some[1:], [each] * (len(chain) - 2))  # the same for every strength of the pair
+    full = np.broadcast_shapes(each.shape, u.shape, some[0].rows.shape)
+    u, v = (np.ascontiguousarray(np.broadcast_to(one, full)) for one in (u, v))  # or all loops are over actions
+    inner = np.where(noise > 0, STRENGTHS.index(1.0), 0)
     for _ in range(2):
-        outer = _least(np.take_along_axis(error, inner[None, None], axis=0)[0])
-        inner = np.where(noise > 0, _least(np.take_along_axis(error, outer[None, None], axis=1)[:, 0]), 0)
-    first, rest = (np.array(STRENGTHS)[which][..., None, None] for which in (inner, outer))
+        outer = _least(_errors(some[0], u, v, noise, strengths[inner][..., None, None]))
+        if noise.any():
+            own_u, own_v = (np.take_along_axis(one, outer[None, ..., None, None], axis=0)[0] for one in (u, v))
+            inner = np.where(noise > 0, _least(_errors(some[0], own_u, own_v, noise, each)), 0)
+    first, rest = (strengths[which][..., None, None] for which in (inner, outer))
     return pool(chain, [first, *[rest] * (len(chain) - 2)], noise)
 
 
-def _errors(chain: Sequence[Group], noise: Floats) -> Floats:
-    """What `left_out` gives for each strength of the pair and each of all wider groups, ``(inner, outer, ...)``.
-
-    Without noise the pair has strength 0 alone: other entries stay infinite.
-    """
-    tried = STRENGTHS if (noise > 0).any() else STRENGTHS[:1]
-    found = np.full((len(STRENGTHS), len(STRENGTHS), *noise.shape), np.inf)
-    wide = np.array(STRENGTHS).reshape(-1, *[1] * (noise.ndim + 2))
-    u, v = _without_one(chain[1:], [wide] * (len(chain) - 2))  # the same for every strength of the pair
-    rows, total = chain[0]
-    full = np.broadcast_shapes(u.shape, rows.shape)
-    u, v = (np.ascontiguousarray(np.broadcast_to(each, full)) for each in (u, v))  # or all loops are over actions
-    mean, spare = total / np.maximum(rows, 1), np.maximum(rows - 1, 0) * noise[..., None, None]
-    for i, strength in enumerate(tried):  # as `_toward` and `_error` have it, with what is divided by divided once
-        alone = rows <= 1
-        part = np.where(alone, 0.0, 1 / np.where(alone, 1.0, rows - 1 + strength))
-        kept = np.where(alone, 1.0, strength * part)
-        near = kept * v
-        near += 1 + part  # 1 + v of the pair
-        apart = near * mean
-        apart -= kept * u
-        apart -= total * part
-        found[i] = np.einsum("...sa,...sa,...sa->...", near, near, spare)
-        found[i] += np.einsum("...sa,...sa,...sa->...", apart, apart, rows)
-    return found
+def _errors(own: Group, u: Floats, v: Floats, noise: Floats, strength: Floats) -> Floats:
+    """What `_toward` and `_error` give for strengths of the pair, with what is divided by divided once."""
+    rows, total = own
+    alone = rows <= 1
+    part = np.where(alone, 0.0, 1 / np.where(alone, 1.0, rows - 1 + strength))
+    kept = np.where(alone, 1.0, strength * part)
+    near = kept * v
+    near += 1 + part  # 1 + v of the pair
+    apart = near * (total / np.maximum(rows, 1))
+    apart -= kept * u
+    apart -= total * part
+    spare = np.maximum(rows - 1, 0) * noise[..., None, None]
+    found = np.einsum("...sa,...sa,...sa->...", near, near, spare)
+    return np.asarray(found + np.einsum("...sa,...sa,...sa->...", apart, apart, rows))
 
 
 def _least(error: Floats) -> Integers:
