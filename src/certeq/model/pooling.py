@@ -191,9 +191,10 @@ def _gather(around: Integers, table: Any) -> Any:
     states = np.moveaxis(table, -2, 0)
     flat = states.reshape(len(states), -1)
     flat = np.append(flat, np.zeros_like(flat[:1]), axis=0)  # whom fewer are around adds nothing
-    found = flat[around[0]]
+    found = flat.take(around[0], axis=0)
+    more = np.empty_like(found)
     for each in around[1:]:
-        found += flat[each]
+        found += flat.take(each, axis=0, out=more, mode="clip")  # which takes no copies; nothing is clipped
     return np.moveaxis(found.reshape(states.shape), 0, -2)
 
 

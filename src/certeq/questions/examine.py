@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache, partial
 from graphlib import TopologicalSorter
 from typing import Any
@@ -72,7 +72,9 @@ def examine(
     open_ones = [name for name in questions if name not in asking.found]
     linked = {name for each in questions.values() if each.after for name in (each.name, *each.after)}
     rest = [name for name in open_ones if name not in linked]
-    with plain_algebra(), ThreadPoolExecutor(1) as other, copies.copy(partial(_answers, asking, rest)) as copy:
+    # posterior draws keep one process, or all processors, busy; whoever has an executor has threads of others as well
+    beside = copies.copy(partial(_answers, asking, rest)) if executor is None else nullcontext()
+    with plain_algebra(), ThreadPoolExecutor(1) as other, beside as copy:
         others = other.submit(_beside, copy, asking, rest, missing, notice)
         try:
             _ask(asking, [name for name in open_ones if name in linked], missing, notice)
