@@ -9,7 +9,7 @@ import sys
 import threading
 from typing import Any
 
-from certeq.base.manners import interrupts, open_streams, ours, streams
+from certeq.base.manners import interrupts, open_streams, ours, own, streams
 
 STOPPED = 130  # what a shell says of a command ended by Ctrl-C
 
@@ -50,7 +50,8 @@ def program() -> None:
     That would take a third of a second. Whatever was to be done at exit is done before, since this comes last.
     """
     code: Any = None
-    gc.set_threshold(20_000, 20, 50)  # most of what libraries make while they load is there to stay
+    own(said=True)
+    gc.set_threshold(100_000, 20, 50)  # most of what libraries make while they load is there to stay
 
     @atexit.register
     def leave() -> None:

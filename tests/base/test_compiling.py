@@ -95,6 +95,28 @@ def test_kernels_that_were_kept_are_loaded_without_the_compiler_and_it_is_there_
     assert run("print(sums.add_up(sums.np.int32(4)))") == ["6.0", "False", "8.0"]
 
 
+def test_what_all_kernels_need_is_kept_too_and_compiled_again_where_it_is_damaged(tmp_path):
+    (tmp_path / "sums.py").write_text(SUMS)
+    place = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    more = """
+from numba.core.runtime.nrt import rtsys
+print(rtsys.library._compiled_object is None)
+"""
+    command = [sys.executable, "-c", LOADED + more, str(tmp_path)]
+
+    def run():
+        return subprocess.run(command, env=place, capture_output=True, text=True, check=True).stdout.split()[0::2]
+
+    assert run() == ["6.0", "False"]  # compiled
+    assert run() == ["6.0", "True"]  # loaded
+    (kept,) = (tmp_path / "kernels").rglob("runtime.*.nbc")
+    size = kept.stat().st_size
+    kept.write_bytes(b"damaged")
+    assert run() == ["6.0", "False"]
+    assert kept.stat().st_size == size
+    assert run() == ["6.0", "True"]
+
+
 def compiled(folder, **environment):
     """Compile and call a kernel of a package in this folder; what came of it."""
     (folder / "kernels.py").write_text(SOURCE)

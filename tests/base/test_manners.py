@@ -161,6 +161,7 @@ def test_a_closed_stream_is_opened_onto_nothing(monkeypatch):
 @pytest.mark.parametrize(("words", "code"), [(["--version"], 0), (["lern"], 2)])
 def test_the_module_runs_the_command_line_and_gives_its_exit_code(words, code, usual, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["certeq", *words])
+    monkeypatch.setattr(manners, "_own", [])  # this process stays that of the tests
     with pytest.raises(SystemExit) as leaving:
         runpy.run_module("certeq", run_name="__main__")
     assert leaving.value.code == code

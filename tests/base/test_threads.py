@@ -1,10 +1,11 @@
-"""Pieces of a range, shared among threads that stay."""
+"""Pieces of a range, shared among threads that stay; and linear algebra with one thread."""
 
 import os
 from threading import Event
 
 import pytest
 
+from certeq.base import threads
 from certeq.base.threads import helpers, run
 
 
@@ -61,3 +62,26 @@ def test_a_forked_process_has_helpers_of_its_own():
         os._exit(0)
     os.waitpid(child, 0)
     assert list(os.read(reading, 100)) == [True, *[2] * 8]
+
+
+def test_linear_algebra_has_one_thread_meanwhile_and_then_as_many_as_before():
+    blas = threads._openblas()
+    if blas is None:
+        pytest.skip("this NumPy brings no OpenBLAS of its own")
+    ask, tell = blas
+    before = ask()
+    try:
+        tell(2)
+        with threads.plain_algebra():
+            with threads.plain_algebra():
+                assert ask() == 1
+            assert ask() == 1
+        assert ask() == 2
+    finally:
+        tell(before)
+
+
+def test_who_has_another_library_is_left_alone(monkeypatch):
+    monkeypatch.setattr(threads, "_openblas", lambda: None)
+    with threads.plain_algebra():
+        pass

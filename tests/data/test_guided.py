@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import chdtrc
 
 import certeq
-from certeq.data.guided import guided, strongest, telling
+from certeq.data.guided import chi_square_above, guided, strongest, telling
 from certeq.questions import sure
 from certeq.questions.alerts import PEOPLE, alerts, checked
 from certeq.report.tell import worth
@@ -152,3 +153,10 @@ def test_missing_values_few_rows_and_taken_rows():
     assert all(len(place) == 150 for place in some.within.values())
     assert guided(batch.take(np.arange(99))) == ()
     assert len(guided(some)) == 2
+
+
+@given(st.integers(1, 5000), st.floats(0, 20))
+def test_the_tail_of_chi_square_is_what_scipy_says(freedom, far):
+    x = freedom * far
+    expected = chdtrc(freedom, x)
+    assert chi_square_above(float(freedom), x) == pytest.approx(expected, rel=1e-9, abs=1e-300)

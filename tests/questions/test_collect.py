@@ -13,7 +13,7 @@ from scipy.stats import norm
 import naive
 from certeq import Batch, InputError, collect_next
 from certeq.learning.learned import learn
-from certeq.questions.collect import GROUPS, _look, _Models, weigh
+from certeq.questions.collect import GROUPS, LASTING, _highest, _inverses, _look, _Models, weigh
 from certeq.questions.draws import Draws
 from logbook import logged
 from strategies import SEEDS, random_rows
@@ -48,7 +48,8 @@ def test_values_after_an_observation_are_those_of_solving_anew(seed, ends, by_ou
     rows, reward = random_rows(rng, (k, S, A, S), ends=ends), rng.normal(size=(k, S, A))
     policy, start, move = rng.integers(A, size=S), rng.dirichlet(np.ones(S)), rng.random((k, S, A))
     paid = rng.normal(size=(k, S, A, S + ends)) if by_outcome else None
-    found = _look((rows, reward, paid), policy, gamma, start, move, S + ends)
+    (inverse,) = _inverses(rows, policy[None], gamma)
+    found = _look((rows, reward, paid), policy, inverse, gamma, start, move, S + ends)
     for i, s, a in product(range(k), range(S), range(A)):
         other = np.where(np.arange(S) == s, a, policy)
         assert found.before[i, s, a] == pytest.approx(value(rows[i], reward[i], gamma, other, start), abs=1e-9)
@@ -62,6 +63,28 @@ def test_values_after_an_observation_are_those_of_solving_anew(seed, ends, by_ou
             more[s, a] += 1
             rise = value(moved, more, gamma, other, start) - value(moved, then, gamma, other, start)
             assert found.slope[i, s, a, o] == pytest.approx(rise, abs=1e-9)
+
+
+@given(SEEDS, st.sampled_from([0.0, 0.5, 0.99, LASTING, 0.99999]))
+def test_policies_that_differ_in_few_states_are_solved_for_as_each_by_itself(seed, gamma):
+    S, A, k = 12, 3, 2
+    rng = np.random.default_rng(seed)
+    rows, usual = random_rows(rng, (k, S, A, S)), rng.integers(A, size=S)
+    policies = [np.where(rng.random(S) < often, rng.integers(A, size=S), usual) for often in (0, 0.1, 0.3, 1)]
+    for policy, found in zip(policies, _inverses(rows, np.array(policies), gamma), strict=True):
+        expected = np.linalg.inv(np.eye(S) - gamma * rows[:, np.arange(S), policy])
+        np.testing.assert_allclose(found, expected, rtol=1e-14 / (1 - gamma) + 1e-12, atol=1e-12 / (1 - gamma))
+
+
+@given(SEEDS, st.integers(1, 9))
+def test_lines_that_are_left_out_are_the_highest_nowhere(seed, policies):
+    rng = np.random.default_rng(seed)
+    after, shift = rng.normal(size=(2, policies, 3, 2, 4))
+    parts = np.sort(rng.normal(size=5))
+    kept = _highest(after, shift, parts)
+    for part in parts:
+        highest = (after + part * shift).max(axis=0)
+        np.testing.assert_allclose((kept[0] + part * kept[1]).max(axis=0), highest, atol=1e-12)
 
 
 def value(T, R, gamma, policy, start):

@@ -10,7 +10,7 @@ from scipy import stats
 
 from certeq import Batch
 from certeq.model.rewards import estimate
-from certeq.questions.reward_posterior import RewardPosterior, _trust, reward_posterior, steps
+from certeq.questions.reward_posterior import RewardPosterior, _trust, likelihood, reward_posterior
 from strategies import SEEDS
 
 FLAT = 1e5  # variance of m that is as good as a flat prior
@@ -92,7 +92,7 @@ def test_spreads_are_weighed_by_the_likelihood_of_the_means(seed, noise):
     """Up to a constant, which m's flat prior leaves open."""
     own, visits = problem(seed)
     spreads = np.array([[0.1, 0.1], [2.0, 0.1], [0.1, 2.0], [1.0, 1.0]])
-    found = steps(own, visits, np.full(4, noise), *spreads.T).likelihood
+    found = likelihood(own, visits, np.full(4, noise), *spreads.T)
     seen = np.flatnonzero(visits.ravel())
     error = np.diag(noise / visits.ravel()[seen])
     expected = [

@@ -46,6 +46,11 @@ def expected(function: Any) -> bool:
     return function in _begun and _begun[function].poll() is None
 
 
+def busy() -> bool:
+    """Whether another process is still compiling."""
+    return any(other.poll() is None for other in _begun.values())
+
+
 def end_with_the_other() -> None:
     """End this process as soon as the one that began it has ended: then nobody holds the other end of our input."""
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from certeq.base import ahead
 from certeq.base.errors import InputError
+from certeq.base.manners import own
 from certeq.base.private import mine, private
 
 CONFIG = ".numba_config.yaml"  # which Numba reads wherever it is started, and which can name a folder of kernels
@@ -34,10 +35,19 @@ if "numba" not in sys.modules and Path(CONFIG).exists():
         "it loads. Run certeq from another folder, or remove the file."
     )
 
-import numba  # noqa: E402 - not before that is known
-from numba.core import caching, config, environment  # noqa: E402
+_yaml = sys.modules.setdefault("yaml", None)  # type: ignore[arg-type] # only for such a file, and slow to load
+import llvmlite.binding as llvm  # noqa: E402 - not before that is known
+import numba  # noqa: E402
+from numba.core import caching, config, entrypoints, environment  # noqa: E402
+from numba.core.runtime import nrtdynmod  # noqa: E402
 from numba.core.runtime.nrt import rtsys  # noqa: E402
 
+if _yaml is None:
+    del sys.modules["yaml"]
+if own():
+    entrypoints._already_initialized = (
+        True  # others' extensions are not for kernels, and all packages are looked through
+    )
 if getattr(config, "DISABLE_JIT", False):
     raise InputError("NUMBA_DISABLE_JIT is set, and certeq's kernels need their compiler. Unset it.")
 if "_config_fname" in vars(config):
@@ -176,7 +186,7 @@ class Kept(caching.FunctionCache):
             until = time.monotonic() + PATIENCE
             while time.monotonic() < until and ahead.expected(self._py_func) and not self._there(sig, target_context):
                 time.sleep(WAIT)
-            rtsys.initialize(target_context)  # what more Numba would load, a third of a second, is for compiling
+            _begin(target_context)  # what more Numba would load, a third of a second, is for compiling
             return self._load_overload(sig, target_context)
         except Exception:
             with contextlib.suppress(OSError):
@@ -195,6 +205,36 @@ class Kept(caching.FunctionCache):
             _notice(f"Compiled kernels cannot be kept in {self._cache_path}: {getattr(error, 'strerror', error)}.")
 
 
+def _begin(context: Any) -> None:
+    """Begin Numba's runtime, whose few functions are kept too: it would compile them anew in every process."""
+    usual = nrtdynmod.compile_nrt_functions
+    nrtdynmod.compile_nrt_functions = _runtime
+    try:
+        rtsys.initialize(context)
+    finally:
+        nrtdynmod.compile_nrt_functions = usual
+
+
+def _runtime(context: Any) -> Any:
+    """The functions of the runtime: kept ones, or compiled as Numba compiles them."""
+    codegen, folder = context.codegen(), _folder(Path(__file__).parent)
+    name = f"runtime.{sys.implementation.cache_tag}"
+    file = None if folder is None else _KernelFile(str(folder), name, llvm.llvm_version_info)
+    with contextlib.suppress(Exception):  # damaged, or of a Numba that keeps it otherwise
+        kept = None if file is None else file.load(codegen.magic_tuple())
+        if kept is not None:
+            return codegen.unserialize_library(kept)
+    code, library = nrtdynmod.create_nrt_module(context)
+    library.enable_object_caching()
+    library.add_ir_module(code)
+    library.finalize()
+    if file is not None and folder is not None:
+        with contextlib.suppress(Exception):  # no room
+            folder.mkdir(parents=True, exist_ok=True)
+            file.save(codegen.magic_tuple(), library.serialize_using_object_code())
+    return library
+
+
 class _Impl(caching.CompileResultCacheImpl):
     """How Numba packs a kernel; only the place is ours."""
 
@@ -203,3 +243,29 @@ class _Impl(caching.CompileResultCacheImpl):
         self._locator = _Locator(function, folder)
         module = Path(function.__code__.co_filename).stem
         self._filename_base = self.get_filename_base(f"{module}.{function.__qualname__}", sys.abiflags)
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """A kernel that was kept; what only who links another one with it needs is read when somebody does."""
+        (name, kind, data), about, *rest = payload
+        if kind != "object":
+            return super().rebuild(target_context, payload)
+        engine = target_context.codegen()._engine
+        engine._defined_symbols |= {about.llvm_func_name, about.llvm_cpython_wrapper_name}
+        found = super().rebuild(target_context, ((name, kind, (data[0], _nothing())), about, *rest))
+        found.library._shared_module = None
+
+        def linked() -> Any:
+            if found.library._shared_module is None:
+                found.library._shared_module = llvm.parse_bitcode(data[1])
+                engine._load_defined_symbols(found.library._shared_module)
+            return found.library._shared_module
+
+        found.library._get_module_for_linking = linked
+        return found
+
+
+@cache
+def _nothing() -> bytes:
+    """The bitcode of a module without anything in it."""
+    bitcode: bytes = llvm.parse_assembly("").as_bitcode()
+    return bitcode

@@ -215,3 +215,13 @@ def open_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # which takes the lowest number that is free
+
+
+_own: list[bool] = []
+
+
+def own(said: bool = False) -> bool:
+    """Whether this process is the command line's own, once that was said: nobody else's threads are in it."""
+    if said:
+        _own.append(True)
+    return bool(_own)

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 PIECES = 4  # for each thread
+_sharers = 1  # processes that share the processors
 
 
 def default_threads() -> int:
-    """How many threads to use: the environment variable ``CERTEQ_THREADS``, or else the number of processors."""
+    """How many threads to use: the environment variable ``CERTEQ_THREADS``, or else the number of processors.
+
+    Of these, a process takes its share where several work together.
+    """
     said = os.environ.get("CERTEQ_THREADS", "")
-    return int(said) if said.isascii() and said.isdigit() and int(said[:9]) > 0 else os.cpu_count() or 1
+    every = int(said) if said.isascii() and said.isdigit() and int(said[:9]) > 0 else os.cpu_count() or 1
+    return max(1, every // _sharers)
+
+
+@contextmanager
+def shared(sharers: int) -> Iterator[None]:
+    """Let so many processes share the processors meanwhile."""
+    global _sharers
+    before, _sharers = _sharers, sharers
+    try:
+        yield
+    finally:
+        _sharers = before
 
 
 @cache
@@ -62,3 +81,50 @@ def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, thre
         wait([other for other in others if not other.cancel()])
         raise
     return found
+
+
+@contextmanager
+def plain_algebra() -> Iterator[None]:
+    """Let NumPy's linear algebra use one thread meanwhile, as the command line does.
+
+    Systems here are small: several threads wait for one another, and on a busy machine that takes most of the time.
+    Where NumPy was loaded first, the environment comes too late, and OpenBLAS is told itself; another library is not.
+    """
+    global _plain, _usual
+    blas = _openblas()
+    if blas is None:
+        yield
+        return
+    ask, tell = blas
+    with _asking:
+        _plain += 1
+        if _plain == 1:
+            _usual = ask()
+            tell(1)
+    try:
+        yield
+    finally:
+        with _asking:
+            _plain -= 1
+            if _plain == 0:
+                tell(_usual)
+
+
+_asking, _plain, _usual = Lock(), 0, 1
+
+
+@cache
+def _openblas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """How to ask NumPy's own OpenBLAS for the number of its threads, and to set it; None where it has none."""
+    import ctypes
+
+    import numpy as np
+
+    home = Path(np.__file__).parent
+    for path in (*home.parent.glob("numpy.libs/*openblas*"), *home.glob(".dylibs/*openblas*")):
+        with suppress(OSError, AttributeError):
+            library = ctypes.CDLL(str(path))  # it is loaded already, so this is the same one
+            for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads"):
+                if hasattr(library, name.format("set")):
+                    return getattr(library, name.format("get")), getattr(library, name.format("set"))
+    return None

@@ -24,7 +24,7 @@ from certeq.cli.compare import compare
 from certeq.cli.count import count
 from certeq.cli.export import export
 from certeq.cli.learn import learn
-from certeq.cli.options import Verb, first_sentence, listing, paragraph
+from certeq.cli.options import Verb, Verbs, first_sentence, listing, paragraph
 from certeq.cli.reproduce import reproduce
 from certeq.cli.simulate import simulate
 
@@ -46,6 +46,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 app = typer.Typer(
     name="certeq",
+    cls=Verbs,
     help="Logged decisions in, a defensible policy out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

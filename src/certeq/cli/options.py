@@ -7,13 +7,15 @@ fields, with the help that stands beside the field, and hands the values over. `
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from certeq.base.display import harmless as harmless
 from certeq.base.errors import InputError
@@ -121,6 +123,10 @@ class Verb(TyperCommand):
 
     catalogue: tuple[str, Callable[[], Mapping[str, str]]] | None = None
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options, which read plain words quickly."""
+        return _quick(super().get_params(ctx))
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options, panel by panel; what there is to choose from is asked for only now."""
         panels: dict[str, list[Any]] = {name: [] for name in ("Arguments", "Options", *PANELS)}
@@ -138,6 +144,35 @@ class Verb(TyperCommand):
             title, lines = self.catalogue
             with formatter.section(title):
                 formatter.write_dl(list(lines().items()))
+
+
+class Verbs(TyperGroup):
+    """All commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Options that come before any verb."""
+        return _quick(super().get_params(ctx))
+
+
+def _quick(options: list[Any]) -> list[Any]:
+    """Let options take plain words as they are, and what nobody said: to read them, Typer would load Pydantic."""
+    for each in options:
+        if hasattr(each, "type_descriptor") and not isinstance(each.process_value, partial):
+            each.process_value = partial(_processed, each, each.process_value)
+    return options
+
+
+def _processed(option: Any, usual: Callable[..., Any], context: Any, value: Any) -> Any:
+    kind = option.type_descriptor.annotation
+    word = kind in (str, int, Path) and isinstance(value, str) and value.isascii() and not option.multiple
+    if kind is int:
+        word = word and value.isdecimal() and len(value) < 10
+    if word and (kind is not Path or os.access(value, os.R_OK) or not os.access(value, os.F_OK)):
+        return kind(value) if option.callback is None else option.callback(context, option, kind(value))
+    if option.required or not (value is None or (value is option.default and not option.multiple)):
+        return usual(context, value)
+    value = () if option.multiple else value
+    return value if option.callback is None else option.callback(context, option, value)
 
 
 def listing(title: str, lines: Callable[[], Mapping[str, str]]) -> type[Verb]:

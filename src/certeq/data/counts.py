@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import matrices as sp
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, unmasked
 from certeq.base.display import notebook, several
 from certeq.base.errors import InputError
@@ -75,7 +75,7 @@ class Counts:
     def __getitem__(self, data_set: int | Booleans) -> Counts:
         """One data set of several, or some of them."""
         ended = None if self.ended is None else self.ended[data_set]
-        return replace(self, transitions=self.transitions[data_set], ended=ended)
+        return self._checked(self.transitions[data_set], ended)
 
     def __repr__(self) -> str:
         of = f"{several(self.n_states, 'state')}, {several(self.n_actions, 'action')}"
@@ -95,9 +95,13 @@ class Counts:
         """The same data sets with one more axis, of length 1, behind their own: for settings to be swept along."""
         if self.sparse:
             return self
-        made = object.__new__(Counts)
         ended = None if self.ended is None else self.ended[..., None, :, :]
-        vars(made).update(vars(self), transitions=self.transitions[..., None, :, :, :], ended=ended)
+        return self._checked(self.transitions[..., None, :, :, :], ended)
+
+    def _checked(self, transitions: Integers, ended: Integers | None) -> Counts:
+        """The same counts otherwise arranged, which need not be looked through again."""
+        made = object.__new__(Counts)
+        vars(made).update(vars(self), transitions=transitions, ended=ended)
         for known in ("visits", "unvisited", "square_sum"):
             vars(made).pop(known, None)
         return made

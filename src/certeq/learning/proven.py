@@ -173,8 +173,14 @@ def _worst(model: Model, paid: tuple[Floats, Floats], ahead: Floats, discount: f
         worth = going.reshape(*going.shape[:-2], -1)[..., pair] + discount * ahead[..., matrix.indices]
         least = worth.min(axis=-1, initial=np.inf)
     else:
-        worth = going[..., None] + discount * ahead[..., None, None, :]
-        least = np.where(counts.transitions > 0, worth, np.inf).min(axis=(-3, -2, -1))
+        batch, (S, A) = np.broadcast_shapes(counts.batch, ahead.shape[:-1]), model.allowed.shape[-2:]
+        shape = (int(np.prod(batch)), S, A, S)
+        which, state, action, later = np.nonzero(np.broadcast_to(counts.transitions, (*batch, S, A, S)).reshape(shape))
+        going, ahead = np.broadcast_to(going, (*batch, S, A)), np.broadcast_to(ahead, (*batch, S))
+        worth = going.reshape(shape[:3])[which, state, action] + discount * ahead.reshape(-1, S)[which, later]
+        least = np.full(shape[0], np.inf)
+        np.minimum.at(least, which, worth)
+        least = least.reshape(batch)
     if counts.ended is not None:
         least = np.minimum(least, np.where(counts.ended > 0, ending, np.inf).min(axis=(-2, -1)))
     return np.asarray(least)[..., None, None]

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import matrices as sp
 from certeq.base import threads as pool
 from certeq.base.arrays import Floats, Integers
 from certeq.data.counts import Counts

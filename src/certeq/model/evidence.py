@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -155,24 +156,24 @@ def draw_magnitudes(
     rows = np.empty((S * A, len(grid)))
     visits = counts.visits.ravel().astype(np.float64)
     dirichlet.row_likelihoods(0, S * A, pointer, count, share, target is None and judged is None, visits, grid, rows)
-    chosen = _groups(structures, groups or {}, S, A)
+    chosen = _sorted(tuple(structures), S, A) if not groups else _sort(_groups(structures, groups, S, A))
     posteriors, evidence = [], np.zeros((1, len(chosen)))
-    for k, group in enumerate(chosen.values()):
-        order = np.argsort(group, axis=None, kind="stable")
-        begin = np.searchsorted(group.ravel()[order], np.arange(int(group.max()) + 1))
+    for k, (_, order, begin) in enumerate(chosen):
         posterior = np.add.reduceat(rows[order], begin, axis=0) + prior
         evidence[0, k] = _normalize(posterior).sum()
         posteriors.append(posterior)
     evidence[0, 0] += np.log(odds)
     which = random.choice(len(chosen), size=whole("draws", draws, 1), p=_shares(evidence)[0])
     out = np.empty((draws, S * A))
-    for k, group in enumerate(chosen.values()):
+    for k, (group, _, _) in enumerate(chosen):
         places = np.flatnonzero(which == k)
+        if not len(places):
+            continue
         level = np.cumsum(posteriors[k], axis=1)
         level[:, -1] = 1.0
         for i in places:
             at = (random.random((len(level), 1)) > level).sum(axis=1)  # inverse of the distribution function
-            out[i] = grid[at][group.ravel()]
+            out[i] = grid[at][group]
     return out.reshape(draws, S, A)
 
 
@@ -232,6 +233,20 @@ def _groups(structures: Sequence[str], groups: Mapping[str, ArrayLike], S: int, 
     if not chosen:
         raise InputError("evidence needs at least one structure.")
     return chosen
+
+
+@lru_cache(maxsize=8)  # data sets drawn again have the same
+def _sorted(structures: tuple[str, ...], S: int, A: int) -> list[tuple[Integers, Integers, Integers]]:
+    return _sort(_groups(structures, {}, S, A))
+
+
+def _sort(groups: Mapping[str, Integers]) -> list[tuple[Integers, Integers, Integers]]:
+    """Of each structure: the group of each pair, ``(S * A,)``; pairs in order of groups; where each group begins."""
+    found = []
+    for group in (table.ravel() for table in groups.values()):
+        order = np.argsort(group, kind="stable")
+        found.append((group, order, np.searchsorted(group[order], np.arange(int(group.max()) + 1))))
+    return found
 
 
 def _structures(

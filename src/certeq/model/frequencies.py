@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import matrices as sp
 from certeq.data.counts import Counts
 from certeq.model.kernel import Rows, SparseRows
 

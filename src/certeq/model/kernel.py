@@ -21,8 +21,8 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import matrices as sp
 from certeq.base.arrays import Booleans, Floats, Integers, first, floats, together, unmasked
 from certeq.base.errors import InputError
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import matrices as sp
 from certeq.base.arrays import ArrayLike, Floats, floats
 from certeq.base.errors import InputError, unknown
 from certeq.data.counts import Counts

@@ -22,7 +22,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from certeq.base.arrays import Floats, Integers
 from certeq.data.positions import Positions
@@ -127,40 +126,35 @@ def best(chain: Sequence[Group], noise: Floats) -> Pooled:
     The two are sought in turn, each of ``STRENGTHS`` given the other, twice; where pairs are many, by what predicts
     those of some states. Without noise there is nothing to average away, and a pair keeps its own mean.
     """
-    error = _errors(_some(chain), noise)  # (inner, outer, ...)
-    outer, inner = np.full(noise.shape, STRENGTHS.index(1.0)), np.where(noise > 0, STRENGTHS.index(1.0), 0)
+    some, strengths = _some(chain), np.array(STRENGTHS)
+    each = strengths.reshape(-1, *[1] * (noise.ndim + 2))
+    u, v = _without_one(some[1:], [each] * (len(chain) - 2))  # the same for every strength of the pair
+    full = np.broadcast_shapes(each.shape, u.shape, some[0].rows.shape)
+    u, v = (np.ascontiguousarray(np.broadcast_to(one, full)) for one in (u, v))  # or all loops are over actions
+    inner = np.where(noise > 0, STRENGTHS.index(1.0), 0)
     for _ in range(2):
-        outer = _least(np.take_along_axis(error, inner[None, None], axis=0)[0])
-        inner = np.where(noise > 0, _least(np.take_along_axis(error, outer[None, None], axis=1)[:, 0]), 0)
-    first, rest = (np.array(STRENGTHS)[which][..., None, None] for which in (inner, outer))
+        outer = _least(_errors(some[0], u, v, noise, strengths[inner][..., None, None]))
+        if noise.any():
+            own_u, own_v = (np.take_along_axis(one, outer[None, ..., None, None], axis=0)[0] for one in (u, v))
+            inner = np.where(noise > 0, _least(_errors(some[0], own_u, own_v, noise, each)), 0)
+    first, rest = (strengths[which][..., None, None] for which in (inner, outer))
     return pool(chain, [first, *[rest] * (len(chain) - 2)], noise)
 
 
-def _errors(chain: Sequence[Group], noise: Floats) -> Floats:
-    """What `left_out` gives for each strength of the pair and each of all wider groups, ``(inner, outer, ...)``.
-
-    Without noise the pair has strength 0 alone: other entries stay infinite.
-    """
-    tried = STRENGTHS if (noise > 0).any() else STRENGTHS[:1]
-    found = np.full((len(STRENGTHS), len(STRENGTHS), *noise.shape), np.inf)
-    wide = np.array(STRENGTHS).reshape(-1, *[1] * (noise.ndim + 2))
-    u, v = _without_one(chain[1:], [wide] * (len(chain) - 2))  # the same for every strength of the pair
-    rows, total = chain[0]
-    full = np.broadcast_shapes(u.shape, rows.shape)
-    u, v = (np.ascontiguousarray(np.broadcast_to(each, full)) for each in (u, v))  # or all loops are over actions
-    mean, spare = total / np.maximum(rows, 1), np.maximum(rows - 1, 0) * noise[..., None, None]
-    for i, strength in enumerate(tried):  # as `_toward` and `_error` have it, with what is divided by divided once
-        alone = rows <= 1
-        part = np.where(alone, 0.0, 1 / np.where(alone, 1.0, rows - 1 + strength))
-        kept = np.where(alone, 1.0, strength * part)
-        near = kept * v
-        near += 1 + part  # 1 + v of the pair
-        apart = near * mean
-        apart -= kept * u
-        apart -= total * part
-        found[i] = np.einsum("...sa,...sa,...sa->...", near, near, spare)
-        found[i] += np.einsum("...sa,...sa,...sa->...", apart, apart, rows)
-    return found
+def _errors(own: Group, u: Floats, v: Floats, noise: Floats, strength: Floats) -> Floats:
+    """What `_toward` and `_error` give for strengths of the pair, with what is divided by divided once."""
+    rows, total = own
+    alone = rows <= 1
+    part = np.where(alone, 0.0, 1 / np.where(alone, 1.0, rows - 1 + strength))
+    kept = np.where(alone, 1.0, strength * part)
+    near = kept * v
+    near += 1 + part  # 1 + v of the pair
+    apart = near * (total / np.maximum(rows, 1))
+    apart -= kept * u
+    apart -= total * part
+    spare = np.maximum(rows - 1, 0) * noise[..., None, None]
+    found = np.einsum("...sa,...sa,...sa->...", near, near, spare)
+    return np.asarray(found + np.einsum("...sa,...sa,...sa->...", apart, apart, rows))
 
 
 def _least(error: Floats) -> Integers:
@@ -192,30 +186,36 @@ def _around(own: Group, positions: Positions | None) -> list[Group]:
     return [Group(*(_gather(neighborhood(positions, step), part) for part in own)) for step in steps]
 
 
-def _gather(around: Any, table: Any) -> Any:
+def _gather(around: Integers, table: Any) -> Any:
     """Sums over the states around each, ``(..., S, A or 1)``."""
     states = np.moveaxis(table, -2, 0)
-    found = around @ states.reshape(len(states), -1)
+    flat = states.reshape(len(states), -1)
+    flat = np.append(flat, np.zeros_like(flat[:1]), axis=0)  # whom fewer are around adds nothing
+    found = flat.take(around[0], axis=0)
+    more = np.empty_like(found)
+    for each in around[1:]:
+        found += flat.take(each, axis=0, out=more, mode="clip")  # which takes no copies; nothing is clipped
     return np.moveaxis(found.reshape(states.shape), 0, -2)
 
 
 @lru_cache(maxsize=4)
-def neighborhood(positions: Positions, steps: int) -> Any:
-    """Which states are up to one or two steps away, itself among them: a CSR matrix ``(S, S)`` of ones."""
+def neighborhood(positions: Positions, steps: int) -> Integers:
+    """The states up to one or two steps away from each, itself among them, in order: ``(k, S)``, S for no more."""
     S, grid = positions.n_states, lattice(positions, positions.n_states)
     at, size = np.flatnonzero(positions.placed), positions.sizes
     key = positions.places[at] @ grid.stride
     order = np.argsort(key)
     known, states = key[order], at[order]
-    lines, columns = [np.arange(S)], [np.arange(S)]
-    for offset in grid.offsets if steps > 1 else grid.offsets[: grid.near]:
+    offsets = grid.offsets if steps > 1 else grid.offsets[: grid.near]
+    around = np.full((len(offsets) + 1, S), S)
+    around[-1] = np.arange(S)
+    for row, offset in zip(around, offsets, strict=False):
         there = positions.places[at] + offset
         there = np.where(grid.axis == RING, there % size, there)
         inside = ((there >= 0) & (there < size)).all(axis=1)
         wanted = there[inside] @ grid.stride
         place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         taken = known[place] == wanted
-        lines.append(at[inside][taken])
-        columns.append(states[place][taken])
-    line, column = np.concatenate(lines), np.concatenate(columns)
-    return sp.coo_array((np.ones(len(line), dtype=np.int64), (line, column)), shape=(S, S)).tocsr()
+        row[at[inside][taken]] = states[place][taken]
+    around.sort(axis=0)
+    return around

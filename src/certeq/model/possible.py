@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import matrices as sp
 from certeq.base.arrays import Booleans
 from certeq.base.errors import InputError
 from certeq.data.counts import Counts

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import erfc, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,8 @@ MOST = 64  # policies
 KEPT = 40_000_000  # numbers in all drawn rows; up to here they are kept rather than drawn again
 ROOM = 50_000_000  # numbers in the tables that all draws are added up in
 CACHED = 30_000  # numbers that are gone through once for each part of a reward
+LASTING = 0.9999  # a discount beyond which every policy is solved for by itself
+FEW = 3  # policies that differ in no more than one of so many states are solved for by what differs
 ROUNDING = 1e-12  # a gain that is smaller than this part of the value is none
 SHOWN = 5  # pairs that the words name
 
@@ -168,10 +171,8 @@ def weigh(
     models = _Models(drawn, random)
     policies, ideal = _candidates(models, discount, allowed, advice, start)
     tables, sizes = _tabulate(models, policies, discount, start)
-    gain, now = _gain(_mean(tables, sizes), models, allowed)
-    groups = range(len(sizes))
-    left_out = np.stack([_gain(_mean(tables, sizes, without=g), models, allowed)[0] for g in groups])
-    error = np.sqrt((len(groups) - 1) * left_out.var(axis=0))
+    (gain, now), *left_out = (_gain(each, models, allowed) for each in _means(tables, sizes))
+    error = np.sqrt((len(sizes) - 1) * np.var([each for each, _ in left_out], axis=0))
     return Worth(gain, error, ideal - now, len(policies))
 
 
@@ -208,10 +209,8 @@ def _reward_parts(law: Law, predicted: Floats) -> tuple[Floats, Floats, Floats]:
     pairs = predicted.shape[:-1]
     if isinstance(law, np.ndarray) or (not isinstance(law, ByOutcome) and law.variance.shape != pairs):
         return np.zeros(1), np.ones(1), np.zeros(predicted.shape)  # known, or by next state
-    from scipy.special import ndtr  # scipy.stats takes longer to load than all that is computed here
-
     edges = np.concatenate([[-np.inf], EDGES, [np.inf]])
-    chance = np.diff(ndtr(edges))
+    chance = np.diff([erfc(-edge / sqrt(2)) / 2 for edge in edges])
     moved = np.zeros(predicted.shape)
     if not isinstance(law, ByOutcome):
         moved += _moved(law)[..., None]
@@ -271,15 +270,35 @@ def _tabulate(models: _Models, policies: Integers, discount: float, start: Float
         for group, (first, end) in zip(own, pairwise([*begin.tolist(), len(rows)]), strict=True):
             some, move = slice(first, end), models.move[block][first:end]  # few draws at a time stay in the cache
             drawn = rows[some], reward[some], None if paid is None else paid[some]
-            for k, policy in enumerate(policies):
-                for table, part in zip(sums, _look(drawn, policy, discount, start, move, shape[-1]), strict=True):
+            inverses = _inverses(rows[some], policies, discount)
+            for k, (policy, inverse) in enumerate(zip(policies, inverses, strict=True)):
+                found = _look(drawn, policy, inverse, discount, start, move, shape[-1])
+                for table, part in zip(sums, found, strict=True):
                     table[k, group] += part.sum(axis=0)
     return sums, np.bincount(member)
+
+
+def _inverses(rows: Floats, policies: Integers, discount: float) -> Iterator[Floats]:
+    """N = (I - γT)⁻¹ of each policy in some drawn models, ``(k, S, S)``.
+
+    Policies differ from the first one in few states. There, with D the rows that change, in E: (A - γED)⁻¹ is
+    N + NE(I - γDNE)⁻¹γDN (Woodbury). Where lasting for ever is too near, digits would be lost, and each is inverted.
+    """
+    usual, state, one = policies[0], np.arange(policies.shape[1]), np.eye(policies.shape[1])
+    inverse = np.linalg.inv(one - discount * rows[:, state, usual])
+    for policy in policies:
+        at = np.flatnonzero(policy != usual)
+        if discount > LASTING or FEW * len(at) > len(state):
+            yield np.asarray(np.linalg.inv(one - discount * rows[:, state, policy]))
+            continue
+        change = discount * ((rows[:, at, policy[at]] - rows[:, at, usual[at]]) @ inverse)  # γDN (k, r, S)
+        yield np.asarray(inverse + inverse[:, :, at] @ np.linalg.solve(np.eye(len(at)) - change[:, :, at], change))
 
 
 def _look(
     drawn: tuple[Floats, Floats, Floats | None],
     policy: Integers,
+    inverse: Floats,
     discount: float,
     start: Floats,
     move: Floats,
@@ -288,7 +307,6 @@ def _look(
     """Values in each of some drawn models, by the formula above; what an outcome pays moves with its chance."""
     rows, reward, paid = drawn
     state = np.arange(len(policy))
-    inverse = np.linalg.inv(np.eye(len(policy)) - discount * rows[:, state, policy])  # N (k, S, S)
     value = (inverse @ reward[:, state, policy, None])[..., 0]  # V (k, S)
     weight = (start @ inverse)[..., None]  # d (k, S, 1)
     back = np.swapaxes(inverse, 1, 2)  # (k, s, n): N(n, s)
@@ -296,8 +314,9 @@ def _look(
     ahead = (rows @ value[:, None, :, None])[..., 0]  # row·V (k, S, A)
     again = (rows @ back[..., None])[..., 0]  # row·N(:, s) (k, S, A)
     before = total + weight * (reward + discount * ahead - value[..., None]) / (own - discount * again)
-    over = outcomes - len(policy)  # 1 where ending is an outcome: nothing is worth anything beyond it
-    later, return_to = np.pad(value, ((0, 0), (0, over))), np.pad(back, ((0, 0), (0, 0), (0, over)))
+    later, return_to = value, back
+    if outcomes > len(policy):  # ending is the last one: nothing is worth anything beyond it
+        later, return_to = (np.append(each, np.zeros_like(each[..., :1]), axis=-1) for each in (later, return_to))
     stay, go = 1 - move[..., None], move[..., None]
     slope = (discount * go) * return_to[:, :, None]  # the next lines are of large arrays, and change them in place
     np.subtract(own[..., None] - discount * stay * again[..., None], slope, out=slope)
@@ -312,10 +331,13 @@ def _look(
     return _Tables(before, after, slope)
 
 
-def _mean(tables: _Tables, sizes: Integers, without: int | None = None) -> _Tables:
-    """Mean over all draws, or over all but one group."""
-    keep = np.arange(len(sizes)) != without
-    return _Tables(*(table[:, keep].sum(axis=1) / sizes[keep].sum() for table in tables))
+def _means(tables: _Tables, sizes: Integers) -> Iterator[_Tables]:
+    """Mean over all draws; then over all but one group, for each."""
+    total = [table.sum(axis=1) for table in tables]
+    yield _Tables(*(one / sizes.sum() for one in total))
+    for group, size in enumerate(sizes):
+        rest = sizes.sum() - size
+        yield _Tables(*((one - table[:, group]) / rest for one, table in zip(total, tables, strict=True)))
 
 
 def _gain(tables: _Tables, models: _Models, allowed: Booleans) -> tuple[Floats, float]:
@@ -327,16 +349,29 @@ def _gain(tables: _Tables, models: _Models, allowed: Booleans) -> tuple[Floats, 
     step = max(1, CACHED // (len(tables.after) * tables.after[0, 0].size))
     for some in (slice(s, s + step) for s in range(0, S, step)):
         after, chance = tables.after[:, some], models.predicted[some]  # (K, s, A, N), (s, A, N)
-        shift = tables.slope[:, some] * models.spread[some]
+        staying = np.maximum((after * chance).sum(axis=-1).max(axis=0), others[some])
+        after, shift = _highest(after, tables.slope[:, some] * models.spread[some], models.parts)
         changing, moved = np.zeros(chance.shape), np.empty(shift.shape)
         for part, often in zip(models.parts, models.chance, strict=True):
             np.multiply(part, shift, out=moved)
             moved += after
             changing += often * np.maximum(moved.max(axis=0), others[some, :, None])
-        staying = np.maximum((after * chance).sum(axis=-1).max(axis=0), others[some])
         found[some] = (chance * changing).sum(axis=-1) - staying
     best = float(value.max())
     return np.where(found > ROUNDING * abs(best), found, 0.0), best
+
+
+def _highest(after: Floats, shift: Floats, parts: Floats) -> tuple[Floats, Floats]:
+    """Of the lines after + part·shift of all policies, those that may be the highest somewhere between the parts.
+
+    A line that is nowhere above the middle's highest at both ends is nowhere above it in between.
+    """
+    middle = after.argmax(axis=0)[None]
+    top, rise = np.take_along_axis(after, middle, axis=0), np.take_along_axis(shift, middle, axis=0)
+    above = np.zeros(len(after), dtype=bool)
+    for end in (parts.min(), parts.max()):
+        above |= (after + end * shift > top + end * rise).any(axis=(1, 2, 3))
+    return np.concatenate([top, after[above]]), np.concatenate([rise, shift[above]])
 
 
 def _ask(asking: Asking) -> Ranking:

@@ -6,14 +6,17 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import cache
+from contextlib import nullcontext, suppress
+from functools import cache, partial
 from graphlib import TopologicalSorter
 from typing import Any
 
 from certeq import questions as room
+from certeq.base import copies
 from certeq.base.arrays import ArrayLike, Rng
 from certeq.base.errors import InputError
 from certeq.base.fields import takes
+from certeq.base.threads import plain_algebra
 from certeq.data.batch import Batch
 from certeq.data.counting.tallied import Tallied
 from certeq.learning.learned import Learned, asked
@@ -70,8 +73,10 @@ def examine(
     open_ones = [name for name in questions if name not in asking.found]
     linked = {name for each in questions.values() if each.after for name in (each.name, *each.after)}
     rest = [name for name in open_ones if name not in linked]
-    with ThreadPoolExecutor(1) as other:  # posterior draws keep all processors busy, most other questions only one
-        others = other.submit(_ask, asking, rest, missing, notice)
+    # posterior draws keep one process, or all processors, busy; whoever has an executor has threads of others as well
+    beside = copies.copy(partial(_answers, asking, rest)) if executor is None else nullcontext()
+    with plain_algebra(), ThreadPoolExecutor(1) as other, beside as copy:
+        others = other.submit(_beside, copy, asking, rest, missing, notice)
         try:
             _ask(asking, [name for name in open_ones if name in linked], missing, notice)
         except BaseException:
@@ -103,7 +108,8 @@ def how_sure(
     asking = Asking(learned, draws, rng, 0.0, executor, _asked_before(learned, draws, rng))
     missing: dict[str, str] = {}
     open_ones = [name for name in SURE if name not in asking.found and all_questions()[name].applies(learned)]
-    _ask(asking, open_ones, missing, notice)
+    with plain_algebra():
+        _ask(asking, open_ones, missing, notice)
     return _sure(asking, missing)
 
 
@@ -152,6 +158,27 @@ def _ask(asking: Asking, names: list[str], missing: dict[str, str], notice: Call
             asking.found[question.name] = question.ask(asking)
         except InputError as error:
             missing[question.name] = str(error)
+
+
+def _answers(asking: Asking, names: list[str], notice: Callable[[str], None]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Ask some questions in a copy of this process: answers, and why there are none to some."""
+    missing: dict[str, str] = {}
+    open_ones = list(names)
+    _ask(asking, open_ones, missing, notice)
+    return {name: asking.found[name] for name in names if name in asking.found}, missing
+
+
+def _beside(
+    copy: copies.Copy | None, asking: Asking, names: list[str], missing: dict[str, str], notice: Callable[[str], None]
+) -> None:
+    """Take over what a copy of this process answers, and ask here what it does not."""
+    if copy is not None:
+        with suppress(copies.LostError):
+            found, unanswered = copy.result(notice)
+            asking.found.update(found)
+            missing.update(unanswered)
+            names.clear()
+    _ask(asking, names, missing, notice)
 
 
 def _asked_before(learned: Learned, draws: int | None, rng: Rng) -> dict[str, Any]:

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import matrices as sp
 from certeq.base.arrays import Booleans, Floats, Integers, first, whole
 from certeq.base.display import several, told
 from certeq.base.errors import InputError, unknown

@@ -51,6 +51,7 @@ from certeq.questions.followed import shortfall
 
 TRAVELING = 64  # blocks that are on their way to an executor at a time
 WAITING = 16  # blocks for each thread that may wait while others are prepared
+CACHED = 500_000  # numbers in models that are done together, where they come a few at a time
 KEPT = 25_000_000  # leads of actions in all draws; of more, only their signs
 REMEDY = "Models drawn from the posterior must end as well: set a horizon"
 
@@ -302,11 +303,13 @@ def decided_thinly(model: Model, policy: Floats, start: Floats, discount: float,
 
 def _in_order(job: _Job, sources: Iterable[Draws], threads: int | None) -> list[tuple[Floats, Floats]]:
     """Do all blocks, several at a time, and give the results in order; when one fails, the rest is not begun."""
-    many = threads or default_threads()
+    many, together = threads or default_threads(), _together(sources)
+    if many == 1:
+        return [_blocks(job, some) for some in together]
     pool, found, open_ones = ThreadPoolExecutor(many), list[tuple[Floats, Floats]](), deque[Future[Any]]()
     try:
-        for drawn in sources:
-            open_ones += [pool.submit(lambda one, i: job(*one.block(i)), drawn, number) for number in drawn.blocks]
+        for some in together:
+            open_ones.append(pool.submit(_blocks, job, some))
             while len(open_ones) > WAITING * many:  # each holds a whole table of counts
                 found.append(open_ones.popleft().result())
         return found + [each.result() for each in open_ones]
@@ -320,6 +323,26 @@ def _elsewhere(job: _Job, sources: Iterable[Draws], pool: Executor) -> list[tupl
     for some in _some(sources, TRAVELING):
         found += pool.map(partial(_one_block, job), [_alone(*one) for one in some])
     return found
+
+
+def _together(sources: Iterable[Draws]) -> Iterator[list[tuple[Draws, int]]]:
+    """Blocks of all sources, small ones several at a time, as many as stay in the cache."""
+    some, size = list[tuple[Draws, int]](), 0
+    for drawn in sources:
+        for number in drawn.blocks:
+            some.append((drawn, number))
+            size += drawn.counts.size * min(drawn.together, len(drawn.belief))
+            if size >= CACHED:
+                yield some
+                some, size = [], 0
+    if some:
+        yield some
+
+
+def _blocks(job: _Job, some: list[tuple[Draws, int]]) -> tuple[Floats, Floats]:
+    """Do some blocks, as one."""
+    drawn = zip(*(each.block(number) for each, number in some), strict=True)
+    return job(*(np.concatenate(parts) if len(some) > 1 else parts[0] for parts in drawn))
 
 
 def _some(sources: Iterable[Draws], many: int) -> Iterator[list[tuple[Draws, int]]]:

@@ -71,7 +71,7 @@ class Returns:
             return [f"{several(self.episodes, 'episode is', 'episodes are')} too few to tell whether the model fits."]
         if self.agrees:
             return [
-                "The fitted model, in which actions are taken as people took them, earns what the episodes earned, over "
+                "The fitted model, with actions taken as people took them, earns what the episodes earned, over "
                 f"one decision and over {max(each.decisions for each in self.followed)}."
             ]
         found = self.worst

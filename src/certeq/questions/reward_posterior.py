@@ -24,7 +24,8 @@ stands for s². Rewards by next state have the same law, with arrivals for pairs
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +50,6 @@ class Conditionals(NamedTuple):
     state_variance: Floats  # (k, S)
     pair_kept: Floats  # (k, S, A): how much of its own mean a pair keeps; the rest is m + b
     pair_variance: Floats  # (k, S, A)
-    likelihood: Floats  # (k,): log likelihood of the pairs' means
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,7 @@ def reward_posterior(rewards: Rewards, batch: Batch | None, rows: Booleans | Non
     unit = unit if unit > NOTHING else 1e-9 * max(1.0, abs(mean))  # where all rewards are one, next to nothing
     omega, tau = np.meshgrid(unit * GRID, unit * GRID, indexing="ij", sparse=True)
     noisier = _noisier(own, seen, within, batch, rows)
-    likelihood = steps(own, seen, np.full((1, 1), within), omega**2, tau**2, noisier=noisier).likelihood
-    found = likelihood + np.log(omega * tau)
+    found = likelihood(own, seen, np.full((1, 1), within), omega**2, tau**2, noisier=noisier) + np.log(omega * tau)
     chance = np.exp(found - found.max()).ravel()
     spreads = np.stack(np.broadcast_arrays(omega**2, tau**2), axis=-1).reshape(-1, 2)
     return RewardPosterior(own, seen, within, freedom, spreads, chance / chance.sum(), noisier=noisier)
@@ -139,11 +138,16 @@ def _noisier(
 
 def _trust(square: Floats, freedom: Integers) -> float:
     """The most likely k, given squared distances within pairs in units of s², and their degrees of freedom."""
-    from scipy.special import betaln
+    k, (each, often) = TRUST[:, None], np.unique(freedom, return_counts=True)
+    found = k / 2 * np.log(k) - (k + freedom) / 2 * np.log(k + square)
+    beta = often @ np.array([_log_beta(int(one)) for one in each]).reshape(-1, len(TRUST))
+    return float(TRUST[np.argmax(found.sum(axis=1) - beta)])
 
-    k = TRUST[:, None]
-    found = k / 2 * np.log(k) - betaln(freedom / 2, k / 2) - (k + freedom) / 2 * np.log(k + square)
-    return float(TRUST[np.argmax(found.sum(axis=1))])
+
+@cache
+def _log_beta(freedom: int) -> list[float]:
+    """log B(freedom / 2, k / 2) for each k."""
+    return [lgamma(freedom / 2) + lgamma(k / 2) - lgamma((freedom + k) / 2) for k in TRUST.tolist()]
 
 
 class ByOutcome(NamedTuple):
@@ -168,37 +172,64 @@ def outcome_posteriors(went_on: Rewards, ended: Rewards, batch: Batch | None = N
     return ByOutcome(replace(one, span=span), replace(other, span=ended.span))
 
 
+class _Means(NamedTuple):
+    """Means of states and of the whole, with the variances that they come from; leading axes as the variances."""
+
+    seen: Booleans  # (S, A)
+    error: Floats  # (..., S, A): variance of a pair's own mean around its μ
+    pair: Floats  # (..., S, A): and around m + b
+    weight: Floats  # (..., S, A): 1 over that, of pairs with rows
+    tried: Booleans  # (..., S)
+    total: Floats  # (..., S): weights of a state's pairs; 1 where there are none
+    state: Floats  # (..., S): mean of its pairs
+    apart: Floats  # (..., S): variance of that around m
+    pull: Floats  # (..., S): 1 over that, of states that were tried
+    whole: Floats  # (...): mean of the states
+
+
+def _means(own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floats, noisier: Floats | float) -> _Means:
+    seen, c = visits > 0, np.maximum(visits, 1)
+    error = noise[..., None, None] * (noisier / c)
+    pair = tau[..., None, None] + error
+    weight = np.where(seen, 1 / pair, 0.0)
+    total = weight.sum(axis=-1)
+    tried = total > 0
+    total = np.where(tried, total, 1.0)
+    state = (weight * own).sum(axis=-1) / total
+    apart = omega[..., None] + 1 / total
+    pull = np.where(tried, 1 / apart, 0.0)
+    whole = (pull * state).sum(axis=-1) / pull.sum(axis=-1)
+    return _Means(seen, error, pair, weight, tried, total, state, apart, pull, whole)
+
+
 def steps(
     own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floats, *, noisier: Floats | float = 1.0
 ) -> Conditionals:
     """Take the law apart, for k values of the variances σ², ω² and τ², or for leading axes that broadcast."""
-    seen, c = visits > 0, np.maximum(visits, 1)
-    error = noise[..., None, None] * (noisier / c)
-    pair = tau[..., None, None] + error  # variance of a pair's own mean around m + b
-    weight = np.where(seen, 1 / pair, 0.0)
-    total = weight.sum(axis=-1)
-    tried = total > 0
-    safe = np.where(tried, total, 1.0)
-    state = (weight * own).sum(axis=-1) / safe
-    apart = omega[..., None] + 1 / safe  # variance of a state's mean around m
-    pull = np.where(tried, 1 / apart, 0.0)
-    whole = (pull * state).sum(axis=-1) / pull.sum(axis=-1)
-    state_kept = np.where(tried, omega[..., None] / apart, 0.0)
-    pair_kept = np.where(seen, tau[..., None, None] / pair, 0.0)
-    squares = (weight * (own - state[..., None]) ** 2).sum(axis=(-2, -1))
-    squares = squares + (pull * (state - whole[..., None]) ** 2).sum(axis=-1)
-    logs = np.where(seen, np.log(pair), 0.0).sum(axis=(-2, -1))
-    logs = logs + np.where(tried, np.log(safe * apart), 0.0).sum(axis=-1)
+    found = _means(own, visits, noise, omega, tau, noisier)
+    state_kept = np.where(found.tried, omega[..., None] / found.apart, 0.0)
+    pair_kept = np.where(found.seen, tau[..., None, None] / found.pair, 0.0)
     return Conditionals(
-        whole=whole,
-        whole_variance=1 / pull.sum(axis=-1),
-        state=state,
+        whole=found.whole,
+        whole_variance=1 / found.pull.sum(axis=-1),
+        state=found.state,
         state_kept=state_kept,
-        state_variance=np.where(tried, state_kept / safe, omega[..., None]),
+        state_variance=np.where(found.tried, state_kept / found.total, omega[..., None]),
         pair_kept=pair_kept,
-        pair_variance=np.where(seen, pair_kept * error, tau[..., None, None]),
-        likelihood=-0.5 * (squares + logs + np.log(pull.sum(axis=-1))),
+        pair_variance=np.where(found.seen, pair_kept * found.error, tau[..., None, None]),
     )
+
+
+def likelihood(
+    own: Floats, visits: Integers, noise: Floats, omega: Floats, tau: Floats, *, noisier: Floats | float = 1.0
+) -> Floats:
+    """Log likelihood of the pairs' means, for each value of the variances as in `steps`."""
+    found = _means(own, visits, noise, omega, tau, noisier)
+    squares = (found.weight * (own - found.state[..., None]) ** 2).sum(axis=(-2, -1))
+    squares = squares + (found.pull * (found.state - found.whole[..., None]) ** 2).sum(axis=-1)
+    logs = np.where(found.seen, np.log(found.pair), 0.0).sum(axis=(-2, -1))
+    logs = logs + np.where(found.tried, np.log(found.total * found.apart), 0.0).sum(axis=-1)
+    return np.asarray(-0.5 * (squares + logs + np.log(found.pull.sum(axis=-1))))
 
 
 def _normal(mean: Floats, variance: Floats, random: np.random.Generator) -> Floats:

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import matrices as sp
 from certeq.base.arrays import Floats
 from certeq.base.errors import InputError
 from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, SparseRows, is_sparse

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from certeq.base import matrices as sp
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, Rng, floats, generator, whole
 from certeq.base.arrays import first as first_of
 from certeq.base.errors import InputError

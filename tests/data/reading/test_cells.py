@@ -179,7 +179,7 @@ def test_predictions_come_from_other_episodes_alone():
     episode = np.unique(episode, return_inverse=True)[1]
     state, target = random.integers(0, 3, 60), random.normal(size=60)
     judge = _Judge(action, episode, target[None], np.ones(1))
-    found = judge.predict(state * 2 + action, target)
+    (found,) = judge.predict(state * 2 + action)
     for i in range(60):  # the literal twin
         others = episode % FOLDS != episode[i] % FOLDS
         usual = target[others & (action == action[i])].mean()

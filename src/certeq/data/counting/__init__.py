@@ -6,7 +6,23 @@ alone, so the result is the same, bit for bit, on one thread, on many, and on a 
 how many different transitions there are, and not on how many rows.
 """
 
-from certeq.data.counting.running import count
-from certeq.data.counting.tallied import Tallied
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from certeq.data.counting.running import count
+    from certeq.data.counting.tallied import Tallied
 
 __all__ = ["Tallied", "count"]
+
+
+def __getattr__(name: str) -> Any:
+    """What this room offers: whoever learns from rows needs to know counts when he sees them, and not how to count."""
+    if name == "count":
+        from certeq.data.counting.running import count
+
+        return count
+    if name == "Tallied":
+        from certeq.data.counting.tallied import Tallied
+
+        return Tallied
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

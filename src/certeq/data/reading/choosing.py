@@ -15,8 +15,9 @@ is worse than what they did.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -207,7 +208,8 @@ def _curve(
     return found
 
 
-class _Judge(NamedTuple):
+@dataclass(frozen=True)
+class _Judge:
     """What is to be predicted, and by whom."""
 
     action: Integers  # (n,)
@@ -217,16 +219,23 @@ class _Judge(NamedTuple):
 
     def errors(self, state: Integers) -> Floats:
         """Squared errors of predicting each row from the other parts, weighted over what is predicted, ``(n,)``."""
-        pair, total = _join([state, self.action]), np.zeros(len(state))
-        for weight, target in zip(self.weight, self.targets, strict=True):
-            if weight > 0:
-                total += weight * (target - self.predict(pair, target)) ** 2
+        total, count = np.zeros(len(state)), self.weight > 0
+        said = self.predict(_join([state, self.action]), count)
+        for weight, target, mean in zip(self.weight[count], self.targets[count], said, strict=True):
+            total += weight * (target - mean) ** 2
         return total
 
-    def predict(self, pair: Integers, target: Floats) -> Floats:
-        """What the other parts say of each row, ``(n,)``."""
-        usual = _elsewhere(self.action, self.episode % FOLDS, target, 0.0, 1e-9)
-        return _elsewhere(pair, self.episode % FOLDS, target, usual, HELD)
+    def predict(self, pair: Integers, count: Booleans | bool = True) -> Iterator[Floats]:
+        """What the other parts say of each row, ``(n,)``, for all targets that count in turn."""
+        others, taken = _Others.of(pair, self.episode), np.broadcast_to(count, len(self.targets))
+        told = zip(self.targets, self.usual, taken, strict=True)
+        return (others.mean(target, usual, HELD) for target, usual, counts in told if counts)
+
+    @cached_property
+    def usual(self) -> list[Floats]:
+        """What the other parts say of each row by its action alone, ``(n,)`` for each target."""
+        others = _Others.of(self.action, self.episode)
+        return [others.mean(target, 0.0, 1e-9) for target in self.targets]
 
     def carries(self, state: Integers, rows: float = ROWS_PER_PAIR) -> bool:
         """Whether there are enough rows for each pair that occurs."""
@@ -238,15 +247,26 @@ class _Judge(NamedTuple):
         return float(gain.sum() / len(before)), float(gain.std() * np.sqrt(len(gain)) / len(before))
 
 
-def _elsewhere(group: Integers, fold: Integers, target: Floats, usual: Floats | float, held: float) -> Floats:
-    """Mean of each row's group in the other parts, held toward what is usual."""
-    size = int(group.max()) + 1
-    key = group * FOLDS + fold
-    total = np.bincount(key, target, minlength=size * FOLDS)
-    count = np.bincount(key, minlength=size * FOLDS)
-    others = total.reshape(size, FOLDS).sum(axis=1)[group] - total[key]
-    rows = count.reshape(size, FOLDS).sum(axis=1)[group] - count[key]
-    return np.asarray((others + held * usual) / (rows + held))
+class _Others(NamedTuple):
+    """The rows of each row's group in the other parts of the episodes."""
+
+    group: Integers  # (n,)
+    key: Integers  # (n,): group and part
+    size: int
+    rows: Integers  # (n,): how many there are
+
+    @classmethod
+    def of(cls, group: Integers, episode: Integers) -> _Others:
+        """Tell them by group and episode."""
+        key, size = group * FOLDS + episode % FOLDS, int(group.max()) + 1
+        count = np.bincount(key, minlength=size * FOLDS)
+        return cls(group, key, size, count.reshape(size, FOLDS).sum(axis=1)[group] - count[key])
+
+    def mean(self, target: Floats, usual: Floats | float, held: float) -> Floats:
+        """Their mean, held toward what is usual, ``(n,)``."""
+        total = np.bincount(self.key, target, minlength=self.size * FOLDS)
+        others = total.reshape(self.size, FOLDS).sum(axis=1)[self.group] - total[self.key]
+        return np.asarray((others + held * usual) / (self.rows + held))
 
 
 def _targets(
@@ -259,8 +279,8 @@ def _targets(
     def telling(cut: Cuts) -> float:
         """How much of rewards, now or later, a column explains by itself."""
         size = next((size for size in reversed(cut.now) if 1 < size <= ALONE), max(cut.now))
-        pair = _join([cut.now[size], action])
-        better = ((y - judge.predict(action, y)) ** 2 - (y - judge.predict(pair, y)) ** 2 for y in goals)
+        said = zip(goals, judge.predict(action), judge.predict(_join([cut.now[size], action])), strict=True)
+        better = ((y - alone) ** 2 - (y - both) ** 2 for y, alone, both in said)
         return max(0.0, *(float(each.mean()) for each in better))
 
     ranks = [_standard(each) for cut in cuts.values() for each in cut.next]
