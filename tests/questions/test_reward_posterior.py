@@ -69,8 +69,7 @@ def test_a_pair_that_always_paid_the_same_is_taken_at_its_word():
     reward = np.where((state == 0) & (action == 1), np.where(np.arange(120) % 8, -1.0, -100.0), -1.0)
     batch = Batch(state, action, np.zeros(120, dtype=int), 2, 2, reward=reward)
     law = reward_posterior(estimate(batch), batch)
-    square = ((reward - law.own[state, action])[(state == 0) & (action == 1)] ** 2).sum()
-    assert law.noisier[0, 1] == pytest.approx((0.1 + square / law.within) / 39.1)
+    assert law.noisier[0, 1] == 1  # it varies more than all do together, and does not count as noisier for that
     assert law.noisier[0, 0] == law.noisier[1, 0] == pytest.approx(0.1 / 39.1)
     assert law.noisier[1, 1] == 1
     drawn = law.draw(2000, np.random.default_rng(0))

@@ -25,6 +25,7 @@ from certeq.data.batch import Batch
 
 FEW = 100  # rows, below which nothing is said
 DOUBT = 0.1  # chance of a false alarm, over all columns; one that is missed costs more
+ROUNDING = 1e-12
 TRIFLE = 0.01  # share of what the state leaves open about the action, below which nothing is said
 
 
@@ -100,7 +101,7 @@ def telling(state: Integers, place: Integers, action: Integers) -> tuple[float, 
     kinds, acts = total(1, np.ones(len(p))), total(2, np.ones(len(q)))
     freedom = float(((kinds - 1) * (acts - 1)).sum())
     spread = float((n**2 * (square - expected**2)).clip(0).sum())
-    if not freedom or spread <= 0:
+    if not freedom or spread <= ROUNDING * float((n**2 * square).sum()):  # however they are shuffled, it is the same
         return 0.0, 1.0
     beyond = float((n * (total(0, c * (c - 1) / (at * done)) - expected)).sum()) / np.sqrt(spread)
     guessed = total(2, q**2) / n

@@ -6,10 +6,12 @@ with many rows, whose own mean decides; for pairs with few, which are drawn towa
 for pairs without rows, which are as uncertain as pairs differ. So a pair that only looks best by luck is not taken at
 its word, even where the plan took it so.
 
-Some pairs are noisier than others: v(s, a) = (k + (c - 1)·s²(s, a)/s²) / (k + c - 1), with s²(s, a) the variance of the
-pair's own c rows, where the rows are at hand; 1 where there are only counts. The less alike the pairs are in this, the
-smaller k: the most likely one, were variances of pairs s²·k/χ²(k). So a pair that always paid the same is taken at its
-word, though others pay by luck; and where noise is the same everywhere, so it is in the law.
+Some pairs are less noisy than others: v(s, a) = (k + (c - 1)·s²(s, a)/s²) / (k + c - 1) or 1, whichever is less, with
+s²(s, a) the variance of the pair's own c rows, where the rows are at hand; 1 where there are only counts. The less
+alike the pairs are in this, the smaller k: the most likely one, were variances of pairs s²·k/χ²(k). So a pair that
+always paid the same is taken at its word, though others pay by luck; and where noise is the same everywhere, so it is
+in the law. None counts as noisier than all are together: where what pays is rare, pairs that paid vary most, and would
+be held still more to those that never did.
 
 Draws go down the line. With s² the pooled variance within pairs, which has d degrees of freedom:
 
@@ -133,7 +135,7 @@ def _noisier(
     square: Floats = np.bincount(pair, apart**2, minlength=own.size).astype(np.float64).reshape(own.shape)
     freedom = np.maximum(visits - 1, 0)
     k = _trust(square[freedom > 0], freedom[freedom > 0])
-    return 1.0 if k == TRUST[-1] else np.asarray((k + square) / (k + freedom))
+    return 1.0 if k == TRUST[-1] else np.minimum((k + square) / (k + freedom), 1.0)
 
 
 def _trust(square: Floats, freedom: Integers) -> float:
