@@ -340,7 +340,7 @@ def test_a_figure_that_fails_keeps_no_other_from_being_done(hostile, tmp_path):
     ran = command("heat_map", "hostile", "--data-sets", 13, "--out", tmp_path)
     assert ran.exit_code == 1
     assert "hostile could not be finished" in ran.output
-    assert "The same command tries again what is missing." in ran.output
+    assert "The same command tries what is missing again." in ran.output
 
 
 def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
