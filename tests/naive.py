@@ -1306,9 +1306,11 @@ def habits(visits: Row, leans: Row, sizes: Row, apart: float, own: float) -> Arr
         usual = sum(chance(row, prior) for prior in priors(lean, size)) / A
         return (1 - apart) * usual + apart * chance(row, [own] * A)
 
-    best = max(
-        itertools.product(sizes, leans), key=lambda each: sum(math.log(state(row, each[1], each[0])) for row in visits)
-    )
+    fits = {
+        (size, lean): sum(math.log(state(row, lean, size)) for row in visits)
+        for size, lean in itertools.product(sizes, leans)
+    }
+    best = next(each for each, fit in fits.items() if fit >= max(fits.values()) - 1e-9)
     found = np.zeros((S, A))
     for s, row in enumerate(visits):
         weighed = [((1 - apart) / A * chance(row, prior), prior) for prior in priors(best[1], best[0])]

@@ -26,6 +26,7 @@ APART = 0.05  # of the states have habits of their own
 OWN = 0.5  # rows of each action that stand for not knowing those
 MANY = 200  # rows of a state that have a say in the habits of all; shares of more are rounded
 AT_ONCE = 1_000_000  # numbers in memory
+NEAR = 1e-9  # logarithms of likelihoods that differ by no more are tied, lest rounding decide
 BEYOND = 2.0  # standard deviations beyond chance
 
 
@@ -68,7 +69,8 @@ def _shares(visits: Integers) -> Floats:
     times = times.reshape(D, -1).T.astype(np.float64)  # how often each pattern is in each data set
     own = _likelihood(patterns, A, np.array([OWN]), np.array([OWN]))[0]
     fits = np.array([_mixed(_likelihood(patterns, A, *_parameters(rows, A)), own) @ times for rows in ROWS])
-    row, lean = np.divmod(fits.reshape(-1, D).argmax(axis=0), len(LEANS))
+    fits = fits.reshape(-1, D)
+    row, lean = np.divmod((fits >= fits.max(axis=0) - NEAR).argmax(axis=0), len(LEANS))  # of ties, the fewest rows
     a, b = (each[row, lean] for each in _parameters(ROWS[:, None], A))
     gain = _gain(a, b, told.reshape(D, -1), by_line=True).reshape(told.shape)
     usual = np.exp(gain - gain.max(axis=2, keepdims=True))  # how likely each action is the usual one
