@@ -342,6 +342,9 @@ def test_decimals_of_too_many_digits_are_refused_before_the_library_sees_them(tm
     }[within]
     rows = {"state": ["a", "b"], "action": [0, 1], "reward": [1.0, 2.0], "next_state": ["b", "a"]}
     pq.write_table(pa.table({**rows, "much": pa.array([value] * 2, kind)}), tmp_path / "rows.parquet")
-    refused = r"column 'much' holds decimals of 65 digits, and at most 38|Decimal256\(65, 49\)"  # as older polars says
+    polars = tuple(map(int, pytest.importorskip("polars").__version__.split(".")[:2]))
+    refused = "column 'much' holds decimals of 65 digits, and at most 38"
+    if polars < (1, 40):  # which refuses the schema itself, before we see it
+        refused += r"|Decimal256\(65, 49\)"
     with pytest.raises(InputError, match=refused):
         (read if verb == "read" else count)(tmp_path / "rows.parquet")
