@@ -1345,6 +1345,56 @@ def shortfall(rows: Any, advised: Any, values: Any, discount: float) -> float:
     return max(0.0, (mean - late) * (1 - error / (mean - late) ** 2)) if late < mean else 0.0
 
 
+def overstated(rows: Any, chain: Any, gain: Any, discount: float, decisions: int) -> float:
+    """How much more a model says that people earned than they did, episode by episode; 0 if no more.
+
+    Rows are (episode, state, action, reward, next state), in the order in which they came; an episode ends at -1.
+    """
+    gaps = []
+    for one in sorted({row[0] for row in rows}):
+        own = [row for row in rows if row[0] == one]
+        ended = own[-1][4] == -1 and len(own) <= decisions
+        told = decisions if ended else min(len(own), decisions)
+
+        def worth(s: int, k: int) -> float:
+            return 0.0 if k == 0 else gain[s] + discount * sum(p * worth(t, k - 1) for t, p in enumerate(chain[s]))
+
+        earned = sum(discount**step * row[3] for step, row in enumerate(own[:decisions]))
+        gaps.append(worth(own[0][1], told) - earned)
+    return max(0.0, statistics.fmean(gaps))
+
+
+def resting(rows: Any, often: Any, values: Any, discount: float) -> float:
+    """How many rows a value rests on: the square of the sum of squares over the sum of fourth powers."""
+    worth = [r + discount * (values[after] if after >= 0 else 0.0) for _, _, _, r, after in rows]
+    moved = []
+    for (_, s, a, *_), own in zip(rows, worth, strict=True):
+        alike = [w for (_, t, b, *_), w in zip(rows, worth, strict=True) if (t, b) == (s, a)]
+        moved.append(often[s][a] / len(alike) * (own - statistics.fmean(alike)))
+    return sum(x**2 for x in moved) ** 2 / sum(x**4 for x in moved)
+
+
+def ends(draws: Any, each: int, claimed: float, flattery: float, further: float, rests: float, exact: bool) -> Any:
+    """Ends of a 90% interval of draws, so many from each data set: one number at a time."""
+    low, center, high = (_weibull(sorted(draws), share) for share in (0.05, 0.5, 0.95))
+    kept = math.sqrt(0.5 + 0.5 * 3 / (3 + rests))
+    sets = [draws[i : i + each] for i in range(0, len(draws) - each + 1, each)]
+    means, spreads = [statistics.fmean(one) for one in sets], [statistics.stdev(one) for one in sets]
+    middle = statistics.fmean(means)
+    slope = sum((m - middle) * s for m, s in zip(means, spreads, strict=True)) / sum((m - middle) ** 2 for m in means)
+    farther = 1 / (1 - statistics.NormalDist().inv_cdf(0.95) * min(max(slope, 0.0), 0.5) / 3)
+    below = math.sqrt((kept * (center - low)) ** 2 + flattery**2) if exact else center - low + flattery
+    return center - below - further, max(center, claimed) + kept * farther * (high - center)
+
+
+def _weibull(ordered: Any, share: float) -> float:
+    """The number with so much below it: of n in order, the i-th has i / (n + 1) below it."""
+    place = share * (len(ordered) + 1)
+    i = min(max(int(place), 1), len(ordered))
+    then = min(i + 1, len(ordered))
+    return float(ordered[i - 1] + (place - i) * (ordered[then - 1] - ordered[i - 1]))
+
+
 def leads(q: Any, near: float) -> list[float]:
     """How far each action is ahead of the best other one; 0 for those that are best together."""
     found = []

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import naive
 from certeq.planners.backup import tied
-from certeq.questions.credible import ENOUGH, chances, gained, leads, once
+from certeq.questions.credible import ENOUGH, Posterior, chances, gained, leads, once, steepness
 from strategies import SEEDS
 
 EACH = 4
@@ -76,3 +76,44 @@ def test_the_size_of_values_does_not_matter(size):
     np.testing.assert_allclose(once(values * size, EACH), size * once(values, EACH), rtol=1e-12)
     q = values * size
     np.testing.assert_array_equal(chances(leads(q, tied(q)), EACH), chances(leads(values, tied(values)), EACH))
+
+
+@given(SEEDS, st.booleans(), st.floats(0, 3), st.floats(0, 200))
+def test_ends_are_those_that_are_found_by_hand(seed, exact, flattery, rests):
+    rng = np.random.default_rng(seed)
+    sets = rng.gamma(2.0, size=(30, 1)) if seed % 2 else rng.normal(size=(30, 1))
+    draws = (sets + (0.1 + np.abs(sets)) * rng.normal(size=(30, EACH))).ravel()
+    claimed = float(rng.normal())
+    made = {"each": EACH, "flattery": flattery, "history": 0.2, "overstated": 0.1, "exact": exact, "rests": rests}
+    found = Posterior(
+        ("a",), draws[None, :, None], np.ones(1), np.array([claimed]), np.ones((1, 2)), np.ones(1), **made
+    )
+    wanted = naive.ends(draws.tolist(), EACH, claimed, flattery, 0.1 + 0.2, rests, exact)
+    np.testing.assert_allclose(found.interval("a")[1:], wanted)
+
+
+def test_draws_of_one_posterior_are_left_as_they_are():
+    draws = np.random.default_rng(3).normal(size=200)
+    found = Posterior(("a",), draws[None, :, None], np.ones(1), np.array([9.0]), np.ones((1, 2)), np.ones(1), rests=50)
+    assert found.interval("a")[1:] == pytest.approx(np.quantile(draws, (0.05, 0.95), method="weibull"))
+
+
+def test_half_of_the_variance_is_kept_where_a_value_rests_on_many_rows():
+    """Data sets are as far apart as models of one of them, so that pooled draws have twice the variance."""
+    rng = np.random.default_rng(4)
+    draws = (rng.normal(size=(50_000, 1)) + rng.normal(size=(50_000, EACH))).ravel()
+    made = {"each": EACH, "exact": True, "rests": 1e9}
+    found = Posterior(("a",), draws[None, :, None], np.ones(1), np.zeros(1), np.ones((1, 2)), np.ones(1), **made)
+    np.testing.assert_allclose(found.interval("a")[1:], norm.ppf([0.05, 0.95]), atol=0.03)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+def test_only_what_is_less_certain_where_it_is_higher_reaches_farther_up(size):
+    rng = np.random.default_rng(6)
+    mean = rng.uniform(1, 9, size=(400, 1))
+    rising, falling = (size * (mean + mean**power * rng.normal(size=(400, EACH))) for power in (0.5, -0.5))
+    assert steepness(rising.ravel(), EACH) > 1.03
+    assert steepness(falling.ravel(), EACH) == 1.0
+    assert steepness(rising.ravel()[: EACH * (ENOUGH - 1)], EACH) == 1.0
+    assert steepness(rising.ravel(), 1) == 1.0
+    assert steepness(np.full(80, size), EACH) == 1.0

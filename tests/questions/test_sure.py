@@ -8,6 +8,7 @@ import pytest
 import certeq
 from certeq.questions.alerts import alerts
 from certeq.questions.asking import ADVICE, RECORDED
+from certeq.questions.credible import credible
 from certeq.questions.examine import examine
 from certeq.questions.returns import Returns, Stretch
 from certeq.questions.sure import THIN, chance, doubt, sentences, to_json, widened
@@ -65,16 +66,30 @@ def test_values_are_told_of_the_time_that_was_watched(found):
     assert to_json(short)["decisions"] == 6
 
 
-def test_what_flatters_the_advice_is_taken_off_its_low_end_and_its_chance(found):
-    plain, flattered = (replace(found.posterior, flattery=much) for much in (0.0, 1.5))
-    low, high = (plain.interval(ADVICE)[i] for i in (1, 2))
-    assert flattered.interval(ADVICE)[1:] == (pytest.approx(low - 1.5), high)
-    assert flattered.interval(RECORDED) == plain.interval(RECORDED)
-    apart = plain.values[0] - plain.values[1]
-    assert flattered.difference(ADVICE, RECORDED).better == pytest.approx(np.mean(apart > 1.5))
-    assert flattered.difference(RECORDED, ADVICE).better == pytest.approx(np.mean(-apart > -1.5))
-    assert flattered.difference(RECORDED, ADVICE).high == pytest.approx(plain.difference(RECORDED, ADVICE).high + 1.5)
-    assert any("low end is 1.5 lower" in said for said in sentences(with_part(found, posterior=flattered)))
+def test_what_flatters_the_advice_counts_in_its_low_end_and_its_chance(found):
+    """In full where states are cells; beside what is not known anyway, by its square, where they are as recorded."""
+    for exact, least in ((False, 1.5), (True, 0.0)):
+        plain, flattered = (replace(found.posterior, flattery=much, exact=exact) for much in (0.0, 1.5))
+        low, high = (plain.interval(ADVICE)[i] for i in (1, 2))
+        lower, same = flattered.interval(ADVICE)[1:]
+        assert same == high
+        assert low - lower == pytest.approx(flattered.lowered)
+        assert least - 1e-9 <= low - lower <= 1.5 + 1e-9
+        assert low - lower > 0
+        assert flattered.interval(RECORDED) == plain.interval(RECORDED)
+        there, back = flattered.difference(ADVICE, RECORDED), flattered.difference(RECORDED, ADVICE)
+        assert there.better <= plain.difference(ADVICE, RECORDED).better
+        assert (back.mean, back.low, back.high, back.better) == (-there.mean, -there.high, -there.low, 1 - there.better)
+        told = list(sentences(with_part(found, posterior=flattered)))
+        assert any("lower than the models alone" in said and "looks 1.5 too good" in said for said in told)
+
+
+def test_an_advice_that_is_surely_better_has_an_interval_above_0(found):
+    """The chance and the interval of a difference are of the same draws: 95% is where the low end is 0."""
+    for much in (0.0, 0.3, 0.6, 1.0, 1.5):
+        gain = replace(found.posterior, flattery=much, history=much / 3).difference(ADVICE, RECORDED)
+        if gain.better != pytest.approx(0.95, abs=0.02):
+            assert (gain.low > 0) == (gain.better > 0.95)
 
 
 def test_what_states_leave_out_is_taken_off_as_well(found):
@@ -140,7 +155,7 @@ def test_where_the_model_is_in_doubt_the_outer_interval_is_given(found):
 
 
 def test_a_claim_within_what_drawn_models_say_is_not_astray(found):
-    value = found.posterior.interval(ADVICE)
+    value = credible(found.posterior.values[0], lower=found.posterior.too_much)
     for claimed, astray in (
         (value.low, False),
         (value.high, False),

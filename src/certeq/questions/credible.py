@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ LEVEL = 0.9
 CLEAR = 0.8  # an action that is best in fewer than four of five draws is not clearly the best
 ROUNDING = 1e-9
 ENOUGH = 10  # data sets drawn again from which one can tell how far apart they are
+FEW = 3.0  # rows that a value rests on, with which half of what is counted twice stays so
+STEEP = 0.5  # the most that models are taken to differ by for each unit that data sets differ by
 
 
 class CredibleInterval(NamedTuple):
@@ -52,6 +55,9 @@ class Posterior:
     watched: int | None = None  # values are of so many decisions, for which episodes were watched; None for all
     flattery: float = 0.0  # how much too much advice promises that was chosen in such data, on average
     history: float = 0.0  # how much too much it promises since states leave out what came before
+    overstated: float = 0.0  # how much too much the model says that people earned
+    exact: bool = False  # whether states are as they were recorded, and no cells cut from numbers
+    rests: float = 0.0  # how many rows the doubt about the value of the advice rests on
     doubt: tuple[float, float] = (0.0, 0.0)  # how much lower and higher its ends are, where its model is in doubt
 
     @property
@@ -68,8 +74,8 @@ class Posterior:
 
     @property
     def too_much(self) -> float:
-        """What is taken off the low end of the advised policy's value."""
-        return self.flattery + self.history
+        """What the value of the advised policy may promise too much, all told."""
+        return self.flattery + self.history + self.overstated
 
     @property
     def astray(self) -> bool:
@@ -93,9 +99,12 @@ class Posterior:
         return self.interval(name).mean
 
     def interval(self, name: str, level: float = LEVEL) -> CredibleInterval:
-        """Posterior mean and credible interval of a policy's value; the ends of the advised one are set farther out."""
-        lower, higher = self._farther(name)
-        return credible(self.values[self._place(name)], level, lower=lower, higher=higher)
+        """Posterior mean and credible interval of a policy's value; the ends of the advised one are set with care."""
+        place = self._place(name)
+        values = self.values[place]
+        if place:
+            return credible(values, level)
+        return CredibleInterval(float(values.mean()), *self._ends(values, self.claimed[0], level))
 
     def states(self, name: str, level: float = LEVEL) -> Floats:
         """Posterior mean, low and high end of a policy's value in each state, ``(3, S)``."""
@@ -105,14 +114,23 @@ class Posterior:
     def difference(self, first: str, second: str, level: float = LEVEL) -> Difference:
         """How much more the first policy is worth than the second, and with what probability it is.
 
-        What the advised one promises too much is taken off the probability, and widens the interval to its side, as
-        doubt does to both.
+        Where one of them is the advised one, what it may promise too much counts in the interval and the probability.
         """
-        apart = self.values[self._place(first)] - self.values[self._place(second)]
-        (lower, higher), (other_lower, other_higher) = self._farther(first), self._farther(second)
-        _, low, high = credible(apart, level, lower=lower + other_higher, higher=higher + other_lower)
-        over, under = self._too_much(first), self._too_much(second)
-        return gained(apart, over - under, level, self.each)._replace(low=low, high=high)
+        one, other = self._place(first), self._place(second)
+        apart, claimed = self.values[one] - self.values[other], float(self.claimed[one] - self.claimed[other])
+        if one == other or (one and other):
+            return gained(apart, 0.0, level, self.each)
+        if other == 0:
+            mean, low, high, better = self.difference(second, first, level)
+            return Difference(-mean, -high, -low, 1 - better)
+        if self.exact and self.again:
+            below = np.median(apart) - middle(apart, level)[0]
+            wider = self._below(below) / below if below > 0 else 1.0
+            gain = gained(about_median(apart, wider), self.history, level)
+        else:
+            gain = gained(apart, self.too_much, level, self.each)
+        low, high = self._ends(apart, claimed, level)
+        return gain._replace(mean=float(apart.mean()), low=low, high=high)
 
     def undecided(self, clear: float = CLEAR) -> Integers:
         """States where the advised action is best in fewer than ``clear`` of the draws, least sure first.
@@ -155,13 +173,34 @@ class Posterior:
             "states": dict(zip(("mean", "low", "high"), self.states(self.names[0], level).tolist(), strict=True)),
         }
 
-    def _too_much(self, name: str) -> float:
-        return self.too_much if self._place(name) == 0 else 0.0
+    @property
+    def kept(self) -> float:
+        """What is left of the pooled spread where data and models are not both counted, as they rest on the same rows.
 
-    def _farther(self, name: str) -> tuple[float, float]:
-        """How much lower the low end of a policy's interval is set, and how much higher the high end."""
-        below, above = self.doubt if self._place(name) == 0 else (0.0, 0.0)
-        return self._too_much(name) + below, above
+        With many rows half of the variance; with few, on which neither draws of data nor of models can be relied, more.
+        """
+        return float(np.sqrt(1 - 0.5 * self.rests / (self.rests + FEW))) if self.again else 1.0
+
+    @property
+    def lowered(self) -> float:
+        """How much lower the low end of the advised policy's value is for what choosing flatters."""
+        values = self.values[0]
+        below = float(np.median(values) - middle(values, LEVEL)[0])
+        return self._below(below) - (self.kept * below if self.exact else below)
+
+    def _below(self, spread: float) -> float:
+        """How far below its median the low end is, of draws that are so far spread there; flattery included."""
+        return float(np.hypot(self.kept * spread, self.flattery)) if self.exact else spread + self.flattery
+
+    def _ends(self, values: Floats, claimed: float, level: float) -> tuple[float, float]:
+        """Ends for the advised policy, or for how far it is ahead, which the fitted model claims to be so much."""
+        low, high = middle(values, level)
+        center, (lower, higher) = np.median(values), self.doubt
+        if not self.again:
+            return float(low - self.too_much - lower), float(high + higher)
+        below = self._below(float(center - low)) + self.history + self.overstated
+        above = self.kept * steepness(values, self.each, level) * (high - center)
+        return float(center - below - lower), float(max(center, claimed) + above + higher)
 
     def _place(self, name: str) -> int:
         if name not in self.names:
@@ -180,6 +219,29 @@ def gained(gain: Floats, too_much: float = 0.0, level: float = LEVEL, each: int 
     mean, low, high = credible(gain, level, lower=too_much)
     better = float(((once(gain, each) > too_much) & (gain != 0)).mean() + 0.5 * (gain == 0).mean())
     return Difference(mean, low, high, better)
+
+
+def about_median(values: Floats, times: float) -> Floats:
+    """Draws so many times as far from their median; those that are 0 stay, since nothing was gained in them."""
+    center = np.median(values, axis=0)
+    return np.where(values == 0, 0.0, center + times * (values - center))
+
+
+def steepness(values: Floats, each: int, level: float = LEVEL) -> float:
+    """How much farther above its median an interval reaches than its draws, where higher values are less certain.
+
+    If the truth lies high, models would have been drawn farther apart. With the slope b of the spread of models of a
+    data set along their mean, the acceleration of a bootstrap interval is b/3 (for counts of rare events, exactly so).
+    """
+    sets = len(values) // each
+    if each == 1 or sets < ENOUGH:
+        return 1.0
+    size = np.abs(values).max()  # squares of the largest numbers are none
+    parts = (values[: sets * each] / (size if size > 0 else 1.0)).reshape(sets, each)
+    apart, spread = parts.mean(axis=1) - parts.mean(), parts.std(axis=1, ddof=1)
+    square = apart @ apart
+    slope = apart @ spread / square if square > 0 else 0.0
+    return float(1 / (1 - NormalDist().inv_cdf((1 + level) / 2) * np.clip(slope, 0.0, STEEP) / 3))
 
 
 def once(values: Floats, each: int) -> Floats:

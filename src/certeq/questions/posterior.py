@@ -45,6 +45,7 @@ from certeq.questions.asking import ADVICE, PLAIN, RECORDED, Asking, Question, a
 from certeq.questions.chains import LASTING, as_problem, follow, follow_each, read_policy, value_chains, value_decisions
 from certeq.questions.credible import Posterior, chances, leads
 from certeq.questions.draws import Draws, check_writable, draw_models
+from certeq.questions.earned import overstated, resting
 from certeq.questions.episodes import behavior, starts
 from certeq.questions.episodes import watched as watched_for
 from certeq.questions.followed import shortfall
@@ -160,7 +161,7 @@ def posterior(
         starts=np.concatenate(begun) if begun and start is None else None,
         watched=over,
         flattery=max(0.0, float(np.mean(flattery))) if flattery else 0.0,
-        history=0.0 if case is None or steps is not None else job.history(case, *fitted, first),
+        **({} if case is None or steps is not None else job.rows_tell(case, *fitted, first)),
     )
 
 
@@ -232,19 +233,28 @@ class _Job:
         here, there = (self._followed(*follow_each(*model, advised)) for model in ((own, paid), (rows, reward)))
         return here - there
 
-    def history(self, case: Case, rows: Floats, reward: Floats, start: Floats) -> float:
-        """How much too much the advice promises since states leave out what came before, as far as rows can tell."""
-        batch, policy = case.data.batch, self.policies[0][0]
+    def rows_tell(self, case: Case, rows: Floats, reward: Floats, start: Floats) -> dict[str, Any]:
+        """What a posterior is told by the rows of a case in the order in which they came; nothing without them."""
+        batch, policy, model = case.data.batch, self.policies[0][0], case.model
         if batch is None:
-            return 0.0
+            return {}
         chain, gain = follow(rows, reward, policy)
         if self.discount == 1:
             check_ends(as_problem(chain, gain, self.discount), remedy=REMEDY)
         known = case.rewards is None or batch.reward is None
         paid = case.table[batch.state, batch.action] if known else np.asarray(batch.reward)
-        values = value_chains(chain, gain, self.discount, compiles=False)[0]
+        values, gamma = value_chains(chain, gain, self.discount, compiles=False)[0], float(self.discount)
         further = float(self._followed(chain, np.ones_like(gain))[0] @ start) - 1
-        return shortfall(batch, paid, policy == 1, values, float(self.discount)) * max(further, 0.0)
+        often = how_often(model, policy, start, gamma, self.watched)
+        told = {
+            "exact": batch.recipe is None or not batch.recipe.cut,
+            "history": shortfall(batch, paid, policy == 1, values, gamma) * max(further, 0.0),
+            "rests": resting(batch, paid, often, values, gamma),
+        }
+        if told["exact"]:
+            return told
+        done, earned = (each[0] for each in follow(rows, reward, behavior(case.data.counts)))
+        return told | {"overstated": overstated(batch, paid, done, earned, gamma, self.watched)}
 
     def _kept(self, lead: Floats) -> Any:
         return lead if self.exactly else np.sign(lead).astype(np.int8)
@@ -295,10 +305,15 @@ def _advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:
 
 def decided_thinly(model: Model, policy: Floats, start: Floats, discount: float, horizon: int | None) -> float:
     """Share of a policy's decisions that are for pairs with few rows, as often as the fitted model leads to them."""
+    often = how_often(model, policy, start, discount, horizon)
+    return float(often[model.counts.visits < FEW].sum() / often.sum())
+
+
+def how_often(model: Model, policy: Floats, start: Floats, discount: float, horizon: int | None) -> Floats:
+    """How often the fitted model has a policy take each pair, discounted, ``(S, A)``."""
     lasting = min(discount, 1 - 1 / (horizon or LASTING))
     chain, _ = follow(model.transition.dense()[None], np.zeros((1, *policy.shape)), policy)
-    often = np.linalg.solve(np.eye(len(start)) - lasting * chain[0].T, start)[:, None] * policy
-    return float(often[model.counts.visits < FEW].sum() / often.sum())
+    return np.asarray(np.linalg.solve(np.eye(len(start)) - lasting * chain[0].T, start)[:, None] * policy)
 
 
 def _in_order(job: _Job, sources: Iterable[Draws], threads: int | None) -> list[tuple[Floats, Floats]]:

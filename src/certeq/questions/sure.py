@@ -87,16 +87,21 @@ def sentences(findings: Findings) -> Iterator[str]:
             "how sure anything later is, nobody can say."
         )
     little = SEEN * (value.high - value.low)
-    if found.flattery > little:
+    if found.lowered > little:
         yield (
-            f"The low end is {number(found.flattery)} lower than the models alone put it: on average, advice looks "
-            "that much too good in the data that it was chosen from."
+            f"The low end is {number(found.lowered)} lower than the models alone put it: on average, advice looks "
+            f"{number(found.flattery)} too good in the data that it was chosen from."
         )
     if found.history > little:
         yield (
-            f"The low end is {'another ' if found.flattery > little else ''}{number(found.history)} lower because of "
+            f"The low end is {'another ' if found.lowered > little else ''}{number(found.history)} lower because of "
             "what the states leave out: where people did as advised twice in a row, the second decision paid less than "
             "the model expects."
+        )
+    if found.overstated > little:
+        yield (
+            f"The low end is {number(found.overstated)} lower since the model, followed as people acted, earns that "
+            "much more than they did."
         )
     if any(found.doubt):
         yield (
@@ -130,6 +135,8 @@ def to_json(findings: Findings) -> dict[str, Any]:
         "decisions": found.watched,
         "flattery": found.flattery,
         "history": found.history,
+        "overstated": found.overstated,
+        "rests_on_rows": found.rests,
         "doubt": doubt(found, returns, findings.learned.summary.people),
         "credible": {name: found.interval(name)._asdict() for name in found.names},
         "better": chance(findings),

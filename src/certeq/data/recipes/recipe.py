@@ -72,6 +72,11 @@ class Recipe:
         return len(self.cells)
 
     @property
+    def cut(self) -> bool:
+        """Whether a column of numbers was cut, so that a state holds several of its values."""
+        return not all(isinstance(axis.present if isinstance(axis, OrMissing) else axis, Labels) for axis in self.axes)
+
+    @property
     def column_names(self) -> tuple[str, ...]:
         """The columns that a table needs, in order."""
         return tuple(name for axis in self.axes for name in axis.columns)
