@@ -267,6 +267,16 @@ def test_the_summary_fits_on_one_printed_page_and_two_screens_of_a_phone(show, b
     browser.size(1280)
 
 
+@pytest.mark.parametrize("which", ["found", "trial_found"])
+def test_in_print_nothing_is_wider_than_the_paper(show, browser, which, request):
+    browser.size(PAPER[0])
+    browser.media(media="print")
+    show(request.getfixturevalue(which))
+    assert browser.js("document.documentElement.scrollWidth") <= PAPER[0]
+    browser.media()
+    browser.size(1280)
+
+
 def test_in_print_heads_of_tables_can_be_repeated(show, browser, found):
     show(found, unfolded=False)
     browser.media(media="print")
