@@ -311,7 +311,8 @@ def test_every_state_is_found_by_searching_where_the_table_has_only_some(show, m
     browser.js(f"{enter % ' '.join(words)}(document.querySelector('#policy input[type=search]'))")
     listed = "[...document.querySelectorAll('#elsewhere tbody th')].map(r => r.textContent)"
     told = browser.js(f"new Promise(done => setTimeout(() => done({listed}), 200))")
-    assert ", ".join(words) in told
+    axes = bare_trial.learned.policy.recipe.axis_names
+    assert ", ".join(f"{axis} {word}" for axis, word in zip(axes, words, strict=True)) in told
     assert browser.js("document.querySelector('#elsewhere p').textContent").startswith(f"{len(told)} state")
     browser.js(f"{enter % 'nowhere'}(document.querySelector('#policy input[type=search]'))")
     none = f"0 states of {len(bare_trial.learned.policy.visits)} found."

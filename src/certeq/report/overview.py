@@ -90,7 +90,14 @@ def elsewhere(teller: Teller) -> str | None:
     columns = [
         each.astype(np.min_scalar_type(int(each.max(initial=0)))) for each in (*policy.recipe.cells.T, advice, tried)
     ]
-    about = {"words": words, "told": list(told), "bytes": [each.itemsize for each in columns], "limit": teller.limit}
+    axes = teller.axes if len(words) > 1 else [""]
+    about = {
+        "axes": axes,
+        "words": words,
+        "told": list(told),
+        "bytes": [each.itemsize for each in columns],
+        "limit": teller.limit,
+    }
     head = json.dumps(about, ensure_ascii=False, separators=(",", ":")).encode()
     if len(head) > MOST_SEARCHED:
         return None

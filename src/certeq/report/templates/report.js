@@ -373,7 +373,7 @@
   function searching(text, tools) { // all states, where the table has only those visited most
     const place = $("#elsewhere"), box = $("input[type=search]", tools);
     let given = null, last = 0;
-    const name = (s) => given.columns.map((codes, axis) => given.words[axis][codes[s]]).join(", ");
+    const name = (s) => given.columns.map((codes, axis) => `${given.axes[axis]} ${given.words[axis][codes[s]]}`.trim()).join(", ");
     const often = (n) => (n === 0 ? "–" : n === 1 ? `<${given.limit}` : (n - 2).toLocaleString("en-US"));
     const found = (wanted) => { // a state fits if each word is in one of its parts or in its advice
       const parts = [...given.columns, given.advice];
