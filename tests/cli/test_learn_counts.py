@@ -153,7 +153,7 @@ def test_a_model_that_does_not_fit_is_not_drawn_and_the_report_says_so(certeq, t
     done = certeq("learn", "counts.npz", "--report", "--draws", 30)
     assert done.code == 0, done
     page = Path("certeq-out/report.html").read_text()
-    assert "are 18,000,000 numbers, more than the 16,000,000 that can be drawn again and again" in page
+    assert "has 18,000,000 numbers, and models of more than 16,000,000 are not drawn by the hundred" in page
     assert page.count("For 3,000 states and 2 actions this takes too long for a report") >= 3
     assert "Advice in all 3,000 states" in page
 

@@ -262,5 +262,5 @@ def test_what_cannot_be_drawn_is_refused_with_a_way_out(monkeypatch):
     with pytest.raises(InputError, match="give their batch as well, or estimate rewards by pair"):
         draw_models(estimate(tally(batch)), None, 5, rewards=rewards_of(batch, by_next_state=True))
     monkeypatch.setattr(draws, "LARGEST", 10)
-    with pytest.raises(InputError, match=r"32 numbers, more than the 10 .* fewer states"):
+    with pytest.raises(InputError, match=r"32 numbers, and models of more than 10 .* fewer states"):
         draw_models(model_of(), np.zeros((4, 2)), 5)

@@ -1,7 +1,10 @@
 """Pictures that the page draws: what lies on a scale, and what boxes add up to."""
 
+import base64
+import json
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -172,12 +175,21 @@ def test_states_to_look_at_first_are_those_visited_most_and_with_most_to_gain(ma
 def test_the_page_can_be_searched_for_every_state_where_its_table_has_only_some(many, monkeypatch):
     assert elsewhere(Teller(many, 0)) is None
     monkeypatch.setattr("certeq.report.listing.LONG", 100)
-    given, policy = elsewhere(Teller(many, 0)), many.learned.policy
-    for s in (0, 17, len(policy.visits) - 1):
-        name = [words[code] for words, code in zip(given["words"], given["cells"][s], strict=True)]
-        assert name == list(policy.recipe.parts(np.array([s]))[0])
-        assert given["told"][given["advice"][s]] == (next(policy.pieces([s])).told or "no advice")
-        assert given["tried"][s] == str(policy.support[s])
+    policy = many.learned.policy
+    for limit in (0, 5):
+        head, _, numbers = zlib.decompress(base64.b64decode(elsewhere(Teller(many, limit)))).partition(b"\n")
+        given, at, columns = json.loads(head), 0, []
+        for size in given["bytes"]:
+            columns.append(np.frombuffer(numbers, f"<u{size}", len(policy.visits), at))
+            at += size * len(policy.visits)
+        assert at == len(numbers)
+        *cells, advice, tried = columns
+        for s in range(len(policy.visits)):
+            name = [words[codes[s]] for words, codes in zip(given["words"], cells, strict=True)]
+            assert name == list(policy.recipe.parts(np.array([s]))[0])
+            assert given["told"][advice[s]] == (next(policy.pieces([s])).told or "no advice")
+            often = int(policy.support[s])
+            assert tried[s] == (0 if policy.actions[s] < 0 else 1 if 0 < often < limit else often + 2)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -74,7 +75,8 @@ def first(bad: Booleans) -> tuple[int, ...]:
 
 def unmasked(name: str, value: Any) -> Any:
     """Refuse an array of which entries are masked: NumPy would hand out what lies behind the mask."""
-    if np.ma.is_masked(value):
+    masks = sys.modules.get("numpy.ma")  # where nobody has loaded it, nothing is masked
+    if masks is not None and masks.is_masked(value):
         raise InputError(f"{name} has masked entries, which stand for nothing. Fill them in, or leave those rows out.")
     return value
 

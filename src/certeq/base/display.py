@@ -16,7 +16,10 @@ LONGEST = 120  # characters of a label in a notebook
 
 def harmless(text: object) -> str:
     """Text from somebody's data, with whatever could command a terminal or turn it around written out."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(text))
+    said = str(text)
+    if said.isprintable():
+        return said
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in said)
 
 
 def shorten(text: object, length: int) -> str:

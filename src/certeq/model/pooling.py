@@ -115,9 +115,10 @@ def _error(own: Group, u: Floats, v: Floats, noise: Floats) -> Floats:
     return np.asarray(np.where(own.rows > 0, error, 0.0).sum(axis=(-2, -1)))
 
 
-def pool(chain: Sequence[Group], strengths: Sequence[Any], noise: Floats) -> Pooled:
-    """Pool along a chain with given strengths."""
-    return Pooled(blend(chain, strengths), left_out(chain, strengths, noise))
+def pool(chain: Sequence[Group], strengths: Sequence[Any], noise: Floats | None) -> Pooled:
+    """Pool along a chain with given strengths; where nobody asks how well that predicts, there is no noise."""
+    error = np.asarray(np.nan) if noise is None else left_out(chain, strengths, noise)
+    return Pooled(blend(chain, strengths), error)
 
 
 def best(chain: Sequence[Group], noise: Floats) -> Pooled:

@@ -136,7 +136,7 @@ def _pooled(earned: _Paid, pool: str, positions: Positions | None) -> tuple[Pool
     """Pool; and say how, of one data set."""
     if pool != "auto" or not earned.span[0] < earned.span[1]:  # where all are the same, there is nothing to choose
         name = "none" if pool == "auto" else pool
-        return _by_name(name, earned, positions), name
+        return _by_name(name, earned, positions, compared=False), name
     found, chosen = _by_name("none", earned, positions), "none"
     for name, share in CLEARLY.items():
         other = _by_name(name, earned, positions)
@@ -145,10 +145,12 @@ def _pooled(earned: _Paid, pool: str, positions: Positions | None) -> tuple[Pool
     return found, chosen
 
 
-def _by_name(pool: str, earned: _Paid, positions: Positions | None) -> Pooled:
-    rows, total, noise = earned.rows, earned.total, _noise(earned)
+def _by_name(pool: str, earned: _Paid, positions: Positions | None, compared: bool = True) -> Pooled:
+    """Pool; how well that predicts is only worked out where ways are ``compared``."""
+    rows, total = earned.rows, earned.total
     if pool == "near":
-        return _near(earned, positions, noise)
+        return _near(earned, positions, _noise(earned))
+    noise = _noise(earned) if compared else None
     if pool == "overall":
         chain = [pooling.pair(rows, total), pooling.everything(rows, total)]
         return pooling.pool(chain, [_strength(earned, by_state=False)], noise)

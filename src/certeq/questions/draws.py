@@ -138,9 +138,9 @@ def check_writable(counts: Counts) -> None:
     S, A = counts.n_states, counts.n_actions
     if S * A * S > LARGEST:
         raise InputError(
-            f"The rows of {S:,} states and {A:,} actions are {S * A * S:,} numbers, more than the {LARGEST:,} that can "
-            "be drawn again and again. Use fewer states (coarser bins), or judge the policy by off-policy evaluation, "
-            "which needs no draws of rows."
+            f"A model of {S:,} states and {A:,} actions has {S * A * S:,} numbers, and models of more than {LARGEST:,} "
+            "are not drawn by the hundred. Use fewer states (coarser bins), or judge the policy by off-policy "
+            "evaluation, which draws none."
         )
 
 

@@ -27,6 +27,7 @@ from certeq.questions.asking import Asking, Question, check_work
 from certeq.questions.findings import Findings
 from certeq.questions.sure import doubt, widened
 
+APART = ("examine", "compare", "comparison")  # modules that no report asks
 SURE = ("plain", "posterior", "risk")  # questions that tell how sure each action is, and so what is advised alone
 
 
@@ -34,7 +35,7 @@ SURE = ("plain", "posterior", "risk")  # questions that tell how sure each actio
 def all_questions() -> dict[str, Question]:
     """Every question that a module of this room ends with, each after those whose answers it looks at."""
     names = [each.name for each in pkgutil.iter_modules(room.__path__)]
-    modules = [importlib.import_module(f"{room.__name__}.{name}") for name in names if name != "examine"]
+    modules = [importlib.import_module(f"{room.__name__}.{name}") for name in names if name not in APART]
     found: dict[str, Question] = {each.ASKED.name: each.ASKED for each in modules if hasattr(each, "ASKED")}
     order = TopologicalSorter({name: question.after for name, question in found.items()}).static_order()
     return {name: found[name] for name in order}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+from binascii import b2a_base64
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from certeq.questions.few_rules import FewRules
 
 MANY = 24  # states, above which some are named to look at first
-SEARCHED = 50_000  # states up to which the page can be searched for all of them
+MOST_SEARCHED = 50_000_000  # letters of all labels, up to which the page can be searched for them
 
 
 def few_rules(teller: Teller, found: FewRules) -> dict[str, Any] | None:
@@ -66,16 +69,37 @@ def matter_table(teller: Teller, most: int = 5) -> Listing | None:
     return Listing("matter-table", "States to look at first.", header, lines)
 
 
-def elsewhere(teller: Teller) -> dict[str, Any] | None:
-    """All states, for the page to search in, where its table has only some of them; as compact as it can be."""
-    policy = teller.findings.learned.policy.first
-    S = len(teller.visits)
-    if not listing.LONG < S <= SEARCHED:
+def elsewhere(teller: Teller) -> str | None:
+    """All states, for the page to search in, where its table has only some of them; as compact as it can be.
+
+    One line of JSON (words of each axis, ways to put the advice, and of what type which numbers follow), then numbers:
+    place on each axis, advice, and how often that was tried, 0 for none and 1 for too few to be told. All of it is
+    compressed, and written in base 64; the page reads it once somebody searches.
+    """
+    policy, S = teller.findings.learned.policy.first, len(teller.visits)
+    if S <= listing.LONG:
         return None
     words = [[shorten(word, BRIEF) for word in axis.words(alone=True)] for axis in policy.recipe.axes]
     told: dict[str, int] = {}
-    advice, tried = [], []
-    for piece in policy.pieces():
-        advice.append(told.setdefault(teller.advice(piece).text, len(told)))
-        tried.append("–" if piece.action < 0 else teller.count(piece.state, piece.action).text)
-    return {"words": words, "cells": policy.recipe.cells.tolist(), "told": list(told), "advice": advice, "tried": tried}
+    ways = [told.setdefault(text, len(told)) for text in (*teller.actions, "no advice")]
+    advice = np.array(ways)[policy.actions]  # -1 is the last
+    for piece in policy.pieces(np.flatnonzero(policy.among.sum(axis=-1) > 1)):
+        advice[piece.state] = told.setdefault(teller.advice(piece).text, len(told))
+    pair = np.arange(S), np.maximum(policy.actions, 0)
+    tried = np.where(policy.actions < 0, 0, np.where(teller.hidden[pair], 1, np.minimum(teller.visits[pair], 4e9) + 2))
+    columns = [
+        each.astype(np.min_scalar_type(int(each.max(initial=0)))) for each in (*policy.recipe.cells.T, advice, tried)
+    ]
+    axes = teller.axes if len(words) > 1 else [""]
+    about = {
+        "axes": axes,
+        "words": words,
+        "told": list(told),
+        "bytes": [each.itemsize for each in columns],
+        "limit": teller.limit,
+    }
+    head = json.dumps(about, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(head) > MOST_SEARCHED:
+        return None
+    numbers = [each.astype(each.dtype.newbyteorder("<")).tobytes() for each in columns]
+    return b2a_base64(zlib.compress(b"".join((head, b"\n", *numbers))), newline=False).decode()

@@ -17,7 +17,8 @@ import naive
 from certeq import Counts, InputError, Mixture, Rows, SparseRows, evaluate, plan, solve
 from certeq.model.kernel import terms
 from certeq.planners import sparse
-from certeq.planners.sparse.passes import decompose
+from certeq.planners.problem import Problem
+from certeq.planners.sparse.passes import PIECES, Passes, decompose
 from certeq.questions.exact import value_bound
 from planned import sparse_rows
 from strategies import SEEDS, models, random_model, random_rows
@@ -195,6 +196,22 @@ def test_values_that_cancel_to_nothing_do_not_make_it_go_on_forever():
     np.testing.assert_allclose(found.values, [1, -1])
     balanced = solve(sparse_rows(np.array([[[0.0, 1.0]], [[1.0, 0.0]]])), reward, 0.999, engine="numba")
     np.testing.assert_allclose(balanced.values, np.array([1, -1]) / 1.999, rtol=1e-9)
+
+
+@given(SEEDS, st.booleans())
+def test_sweeps_back_values_up_one_after_another(seed, mixed):
+    rng = np.random.default_rng(seed)
+    (T, R, _), target, by_action = random_model(rng, 11, 3), random_rows(rng, (11, 3, 11)), random_rows(rng, (1, 3, 11))
+    model, near = sparse_rows(T), T
+    if mixed:  # with other sparse rows, one row for each action, and one for all
+        w, u = rng.random((2, 11, 3))
+        lent = Mixture(sparse_rows(target), u, Rows(by_action))
+        model = Mixture(model, w, Mixture(lent, np.full((1, 1), 0.25), Rows(np.full((1, 1, 11), 1 / 11))))
+        near = (1 - w)[..., None] * T + (0.75 * w * (1 - u))[..., None] * target
+    values, rest = rng.normal(size=11), (near, model.dense() - near, R, 0.9)
+    found = Passes(Problem(model, R, np.asarray(0.9), np.ones((11, 3), dtype=bool))).sweep(values, 2)
+    forth = naive.swept(*rest, values, PIECES, backward=False)
+    np.testing.assert_allclose(found, naive.swept(*rest, forth, PIECES, backward=True), atol=1e-12)
 
 
 @pytest.mark.parametrize("world", WORLDS)

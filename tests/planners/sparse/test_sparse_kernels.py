@@ -179,13 +179,20 @@ def test_rows_of_a_policy_are_copied_with_their_factor_and_only_where_it_changed
 
 @pytest.fixture
 def followed():
-    """Rows in single precision with a shared target row, and what they do to a vector."""
+    """Rows in single precision with two shared target rows, and what they do to a vector."""
     rng = np.random.default_rng(7)
     lines, matrix = random_lines(rng, (S, 1))
-    amount, extra, pull = rng.random(S), rng.random(S), 0.37
+    amount, extra, pull = rng.random((2, S)).astype(np.float32), rng.random(S), np.array([0.37, 0.2])
     lengths = np.diff(lines.starts)
     rows = Followed(lines.starts, lengths, lines.columns, lines.chances.astype(np.float32), amount)
-    return rows, lambda x: matrix @ x + amount * pull + extra, (pull, extra, 1), rng
+    return rows, lambda x: matrix @ x + pull @ amount + extra, (pull, extra), rng
+
+
+def test_shared_rows_pull_block_by_block():
+    rng = np.random.default_rng(8)
+    rows, x, notes = rng.random((3, S)).astype(np.float32), rng.normal(size=S), np.empty((BLOCKS, 3))
+    run(kernels.pull, rows, x, notes)
+    np.testing.assert_allclose(notes.sum(axis=0), rows @ x)
 
 
 def test_a_sweep_adds_the_next_term(followed):

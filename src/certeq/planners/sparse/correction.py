@@ -31,6 +31,7 @@ STEPS = 5000  # of BiCGStab at most
 FAILURES = 3  # of BiCGStab, after which it is not tried again
 LOST = 1e8  # times the residual it began with: BiCGStab will not come back from there
 LIGHT = 16  # blocks: passes over mere vectors are worth several threads from here on
+FEW = 8  # rows that all states share are kept side by side, up to so many of a part
 NOBODY = 2**32 - 1  # an action that nobody takes
 ALL = PerPair(np.ones(1), 0, 0)
 
@@ -98,34 +99,44 @@ class Follower:
                     self.run(kernels.copy_rows, self.blocks, *what, self.slots, self.lengths, *self.room)
                     first = False
         self.before[:] = choices[0].policy if len(choices) == 1 else NOBODY
-        amount = np.zeros(len(self.lengths))
-        self.shared: Floats | None = None  # a target row that all states share
+        shared, amounts = list[Any](), list[Any]()
         self.others: list[tuple[Floats, Callable[[Floats], Floats]]] = []  # amounts of further dense rows
         for part in self.parts:
-            if isinstance(part.rows, Rows) and part.rows.shape[:2] == (1, 1) and self.shared is None:
-                self.shared = part.rows.array[0, 0]
-                self._add_amounts(part, choices, amount)
-            elif not isinstance(part.rows, Lines):
-                for choice in choices:
-                    much = np.zeros_like(amount)
-                    self._add_amounts(part, [choice], much)
-                    self.others.append((much, policy_operator(part.rows, choice.policy.astype(np.int64))))
+            rows = part.rows
+            if isinstance(rows, Lines):
+                continue
+            much = [self._amounts(part, choice) for choice in choices]
+            if isinstance(rows, Rows) and rows.shape[0] == 1 and rows.shape[1] <= FEW:  # one, or one for each action
+                for a, row in enumerate(rows.array[0]):
+                    taken = [1.0 if rows.shape[1] == 1 else choice.policy == a for choice in choices]
+                    shared.append(row)
+                    amounts.append(sum(own * each for own, each in zip(taken, much, strict=True)))
+            else:
+                acted = [policy_operator(rows, choice.policy.astype(np.int64)) for choice in choices]
+                self.others += zip(much, acted, strict=True)
+        S = len(self.lengths)
+        self.shared: Singles = np.array(shared, dtype=np.float32).reshape(-1, S)  # rows that all states share
+        self.pulled = np.empty((self.blocks, len(self.shared)))
+        amount = np.array(amounts, dtype=np.float32).reshape(-1, S)
         self.followed = Followed(self.slots, self.lengths, *self.room, amount)
 
-    def _add_amounts(self, part: Component, choices: list[Choice], amount: Any) -> None:
-        for policy, share in choices:
-            what = part.weight, self.discount * part.slope, share, policy
-            self.run(kernels.add_amounts, self.blocks, *what, amount, grain=LIGHT)
+    def _amounts(self, part: Component, choice: Choice) -> Floats:
+        """How much of a part each state takes, ``(S,)``."""
+        amount = np.zeros(len(self.lengths))
+        what = part.weight, self.discount * part.slope, choice.share, choice.policy
+        self.run(kernels.add_amounts, self.blocks, *what, amount, grain=LIGHT)
+        return amount
 
-    def _targets(self, x: Floats) -> tuple[float, Floats, int]:
-        """What the dense target rows expect of x: the shared one, the others by state, and the step between states."""
-        pull = 0.0 if self.shared is None else _dot(self.shared, x)
+    def _targets(self, x: Floats) -> tuple[Floats, Floats]:
+        """What the dense target rows expect of x: each shared one, and all others by state, if there are any."""
+        self.run(kernels.pull, self.blocks, self.shared, x, self.pulled, grain=LIGHT)
+        pulled = self.pulled.sum(axis=0)
         if not self.others:
-            return pull, np.zeros(1), 0
+            return pulled, np.empty(0)
         extra = np.zeros(len(x))
         for amount, expect in self.others:
             extra += amount * expect(x)
-        return pull, extra, 1
+        return pulled, extra
 
     def _sizes(self, even: bool) -> tuple[float, float]:
         """Size of a vector whose least and greatest entries are noted, and the constant that may be taken off it."""
@@ -133,15 +144,17 @@ class Follower:
         middle = (low + high) / 2 if even else 0.0
         return max(high - middle, middle - low), middle
 
-    def correct(self, residual: Floats, goal: float, even: bool) -> Floats:
+    def correct(self, residual: Floats, goal: float, even: bool, trial: bool = False) -> Floats:
         """Solve roughly: until the part ``goal`` of the residual, whose largest entry is 1, is left, if that can be.
 
-        If ``even``, all rows have the same mass, and constants do not matter.
+        If ``even``, all rows have the same mass, and constants do not matter. A ``trial`` ends where sweeps mix slowly.
         """
         x, y, total, *scratch = self.vectors
         x[:] = total[:] = residual
         size, rate, done, failed = 1.0, 1.0, 0, self.failures >= FAILURES
         while size * rate > goal and done < PARTIAL:  # what is left is the next term of the sum
+            if self.slow and trial:
+                break
             if self.slow and not failed:
                 failed = not self._bicgstab(x, y, total, scratch, goal, even)
                 if not failed:

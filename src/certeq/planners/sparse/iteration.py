@@ -4,7 +4,8 @@
    |r| / (1 - γ mass). A constant c added to v takes c (1 - γ mass) off r: if all rows have the same mass, the best one
    (MacQueen) leaves half the span of r; if masses differ by up to m, at most |c| γ m more than that.
 2. When the bound is met, or somebody interrupts, that is the plan.
-3. Otherwise the policy's own rows give a rough correction of v (`correction`), and the next pass follows.
+3. Otherwise the policy's own rows give a rough correction of v (`correction`), and the next pass follows. Where that
+   is slow and the policy still moves, sweeps in place (`kernels.sweep`) come in between.
 
 A given policy is evaluated in the same way, with nothing to improve. The mixture of data and target is never written
 out. The plain twin is ``planners.value_iteration.modified_policy_iteration``.
@@ -23,10 +24,11 @@ from certeq.planners.problem import How, Problem, Solution
 from certeq.planners.sparse.passes import Passes, Seen
 
 FORCING = 0.03  # a correction leaves this part of the residual while the policy still moves
-FIRST = 0.1  # and this part at the very beginning
+FIRST = 0.1  # and this part at the very beginning, and where sweeps lead the policy on
 TIGHTEN = 0.1  # and this part of that where it led nowhere: the residual was not halved, and
 FEWER = 0.95  # no fewer states than this part of those before changed their action
 ENOUGH = 0.3  # and this part of what is allowed once it stays
+SWEEPS = 20  # where corrections are slow and the policy still moves, it is led on by so many sweeps after each
 PRECISION = 1e-5  # no single correction is asked for more
 NOISE = 2e-15  # relative to values and rewards: no action is left for one that is better by less
 FLOOR = 1e-13  # relative to values and rewards: a residual below this may be rounding
@@ -60,7 +62,7 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
             size, scale = known.size, known.scale
             goal, ground = tolerance * scale * gap, max(scale, earned)  # ground: what is rounded
             watch.report(iteration, size, size / gap, goal / gap)
-            led_on = size < 0.5 * last or known.seen.moved < FEWER * moved
+            led_on = iteration == 2 or size < 0.5 * last or known.seen.moved < FEWER * moved
             forcing, moved = forcing if led_on else max(TIGHTEN * forcing, PRECISION), known.seen.moved
             strikes = 0 if size < PROGRESS * least else strikes + 1
             least, last = min(size, least), size
@@ -71,9 +73,13 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
                 passes.distrust()
             keep = max(0.1 * goal, NOISE * ground)
             near = _tie(known) + 2 * tolerance * scale
-            wanted = FIRST if iteration == 1 else forcing if known.seen.moved else 0.0
+            swept = passes.follower.slow and follow is None
+            rough = iteration == 1 or (swept and forcing == FORCING)
+            wanted = (FIRST if rough else forcing) if known.seen.moved else 0.0
             part = max(wanted, ENOUGH * goal / size, PRECISION)
-            values = passes.correct(values, known.shift, part)
+            values = passes.correct(values, known.shift, part, trial=iteration == 1 and follow is None)
+            if known.seen.moved and passes.follower.slow and follow is None:
+                values = passes.sweep(values, SWEEPS)
     final = known.values + known.shift
     size = known.size + _hidden(known, final, problem)
     error, residual, count = np.asarray(size / gap), np.asarray(size), np.asarray(known.iteration)

@@ -23,6 +23,7 @@ from certeq.base.arrays import Floats
 from certeq.base.compiling import njit
 
 BLOCK = 2048  # states or lines: enough work for a thread, few enough notes
+_quick = njit(inner=True, nogil=True, fastmath={"contract", "reassoc"})  # several sums side by side
 _kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
 
@@ -58,13 +59,13 @@ class SparseModel(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """The rows of one policy times the discount, in single precision: ``rows x + amount * pull + extra``."""
+    """The rows of one policy times the discount, in single precision: ``rows x + pull @ amount + extra``."""
 
     slots: Any  # (S + 1,), unsigned: where the entries of each state begin
     lengths: Any  # (S,) uint32: how many there are
     columns: Any  # uint32
     chances: Any  # float32
-    amount: Floats  # (S,): the weight of a target row that all states share
+    amount: Any  # (K, S) float32: how much each state has of target rows that all states share
 
 
 @njit(inline="always")
@@ -134,6 +135,44 @@ def improve(
 
 
 @_kernel
+def sweep(
+    start: int, stop: int, pieces: int, model: SparseModel, near: Lines, share: PerPair, rest: PerPair, values: Floats,
+    new: Floats, backward: bool,
+) -> None:  # fmt: skip
+    """Back values up one after another, ``new`` = max Q, each by what those of its own piece have become before it.
+
+    ``near`` are sparse rows of a target that count with ``share``; ``rest`` is what all other targets add. ``new``
+    begins as a copy of the values. Pieces do not see what becomes of one another, so threads may share them.
+    """
+    starts, columns, chances, line_s, line_a = model.data
+    near_starts, near_columns, near_chances, near_s, near_a = near
+    S, A = np.uint64(values.size), np.uint64(model.n_actions)
+    for piece in range(np.uint64(start), np.uint64(stop)):
+        low, high = S * piece // np.uint64(pieces), S * (piece + np.uint64(1)) // np.uint64(pieces)
+        for i in range(low, high):
+            s = low + high - np.uint64(1) - i if backward else i
+            most = -np.inf
+            for a in range(A):
+                if not model.masked or model.allowed[s, a]:
+                    line, own, lent = _place(s, a, line_s, line_a), 0.0, 0.0
+                    for k in range(starts[line], starts[line + np.uint64(1)]):
+                        to = columns[k]
+                        own += chances[k] * (new[to] if low <= to < high else values[to])
+                    line = _place(s, a, near_s, near_a)
+                    for k in range(near_starts[line], near_starts[line + np.uint64(1)]):
+                        to = near_columns[k]
+                        lent += near_chances[k] * (new[to] if low <= to < high else values[to])
+                    total = (
+                        1.0 - model.weight.numbers[_place(s, a, model.weight.by_state, model.weight.by_action)]
+                    ) * own
+                    total += share.numbers[_place(s, a, share.by_state, share.by_action)] * lent
+                    total += rest.numbers[_place(s, a, rest.by_state, rest.by_action)]
+                    gain = model.reward.numbers[_place(s, a, model.reward.by_state, model.reward.by_action)]
+                    most = max(most, gain + model.discount * total)
+            new[s] = most
+
+
+@_kernel
 def expect(start: int, stop: int, lines: Lines, values: Floats, out: Floats) -> None:
     """What each line expects: a sparse matrix times a vector."""
     starts, columns, chances = lines.starts, lines.columns, lines.chances
@@ -196,10 +235,38 @@ def add_amounts(start: int, stop: int, weight: PerPair, scale: float, share: Per
             amount[s] += scale * w * share.numbers[_place(s, a, share.by_state, share.by_action)]
 
 
+@_quick
+def _product(one: Any, other: Any) -> float:
+    total = 0.0
+    for i in range(len(one)):
+        total += one[i] * other[i]
+    return total
+
+
+@_kernel
+def pull(start: int, stop: int, rows: Any, x: Any, notes: Any) -> None:
+    """What rows that all states share, ``(K, S)``, expect of x, block by block: notes ``(blocks, K)``."""
+    for block in range(start, stop):
+        low, high = block * BLOCK, min(x.size, (block + 1) * BLOCK)
+        for k in range(len(rows)):
+            notes[block, k] = _product(rows[k, low:high], x[low:high])
+
+
+@_quick
+def _begin(amount: Any, pull: Any, extra: Any, y: Any) -> None:
+    """``y = pull @ amount + extra`` for the states of a block; ``extra`` has one number for each, or none."""
+    y[:] = 0.0
+    for k in range(len(amount)):
+        much = pull[k]
+        for i in range(len(y)):
+            y[i] += much * amount[k, i]
+    for i in range(len(extra)):
+        y[i] += extra[i]
+
+
 @njit(inline="always")
-def _expect(rows: Followed, s: Any, x: Any, pull: Any, extra: Any, step: int) -> Any:
-    """What state s expects of x."""
-    total = rows.amount[s] * pull + extra[s * np.uint64(step)]
+def _expect(rows: Followed, s: Any, x: Any, total: Any) -> Any:
+    """What state s expects of x, and what it began with."""
     begin = np.uint64(rows.slots[s])
     for k in range(begin, begin + np.uint64(rows.lengths[s])):
         total += rows.chances[k] * x[rows.columns[k]]
@@ -208,13 +275,15 @@ def _expect(rows: Followed, s: Any, x: Any, pull: Any, extra: Any, step: int) ->
 
 @_kernel
 def follow(
-    start: int, stop: int, rows: Followed, pull: Any, extra: Any, step: int, x: Any, y: Any, total: Any, notes: Floats
+    start: int, stop: int, rows: Followed, pull: Any, extra: Any, x: Any, y: Any, total: Any, notes: Any
 ) -> None:
     """``y = P x`` and ``total += y``, with P the rows times the discount. Notes: least and greatest y."""
     for block in range(start, stop):
         low, high = np.inf, -np.inf
+        own = slice(block * BLOCK, min(x.size, (block + 1) * BLOCK))
+        _begin(rows.amount[:, own], pull, extra[own], y[own])
         for s in _states(block, x.size):
-            z = _expect(rows, s, x, pull, extra, step)
+            z = _expect(rows, s, x, y[s])
             y[s] = z
             total[s] += z
             low, high = min(low, z), max(high, z)
@@ -223,13 +292,15 @@ def follow(
 
 @_kernel
 def apply(
-    start: int, stop: int, rows: Followed, pull: Any, extra: Any, step: int, x: Any, y: Any, shadow: Any, notes: Floats
+    start: int, stop: int, rows: Followed, pull: Any, extra: Any, x: Any, y: Any, shadow: Any, notes: Any
 ) -> None:
     """``y = x - P x``. Notes: y·shadow, y·x, y·y."""
     for block in range(start, stop):
         with_shadow, with_x, square = 0.0, 0.0, 0.0
+        own = slice(block * BLOCK, min(x.size, (block + 1) * BLOCK))
+        _begin(rows.amount[:, own], pull, extra[own], y[own])
         for s in _states(block, x.size):
-            z = x[s] - _expect(rows, s, x, pull, extra, step)
+            z = x[s] - _expect(rows, s, x, y[s])
             y[s] = z
             with_shadow += z * shadow[s]
             with_x += z * x[s]

@@ -18,6 +18,7 @@ from certeq.planners.sparse.kernels import BLOCK, Lines, PerPair, SparseModel
 
 Weighted = tuple[Floats, Rows | SparseRows | Operator]  # (S or 1, A or 1), and the rows that count with it
 
+PIECES = 8  # parts of the states that sweeps go through side by side, whatever the number of threads
 NOTHING = Lines(np.zeros(2, dtype=np.uint32), np.empty(0, dtype=np.uint32), np.empty(0), 0, 0)
 
 
@@ -73,10 +74,11 @@ class Passes:
         self.stale |= moved > 0
         return Seen(least[0], most[1], least[2], most[3], least[4], moved)
 
-    def correct(self, values: Floats, shift: float, part: float) -> Floats:
+    def correct(self, values: Floats, shift: float, part: float, trial: bool) -> Floats:
         """Correct values that were just backed up by following the policy, until that part of their residual is left.
 
-        If all rows have the same mass, the residual is rid of a constant by adding ``shift`` to the values.
+        If all rows have the same mass, the residual is rid of a constant by adding ``shift`` to the values. A ``trial``
+        only finds out whether this is slow.
         """
         if self.stale:
             self.follower.take(self._choices())
@@ -87,9 +89,26 @@ class Passes:
         residual -= constant * self.gap
         size = float(np.abs(residual).max())
         residual /= size
-        correction = size * self.follower.correct(residual, part, even)
+        correction = size * self.follower.correct(residual, part, even, trial)
         correction += constant
         return values + correction
+
+    def sweep(self, values: Floats, often: int) -> Floats:
+        """Back values up in place, from the first state to the last and back, by turns.
+
+        Where states that are near one another have near numbers, what pays in one of them is then known far away after
+        a single pass, and the policy follows.
+        """
+        near = next((one for one in self.rest if isinstance(one[2], Lines)), None)
+        rest = [one for one in self.rest if one is not near]
+        lent, share = (NOTHING, ALL) if near is None else (near[2], table(near[0]))
+        for i in range(often):
+            pull = sum((weight * self._expect(leaf, rows, values) for weight, leaf, rows in rest), np.zeros((1, 1)))
+            new = values.copy()
+            what = PIECES, self.model, lent, share, table(pull), values, new, i % 2 == 1
+            self.run(kernels.sweep, PIECES, *what)
+            values = new
+        return values
 
     def distrust(self) -> None:
         """Follow the policy by sweeps alone from now on."""

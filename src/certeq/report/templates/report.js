@@ -355,18 +355,53 @@
     apply();
   }
 
-  function searching(given, tools) { // all states, where the table has only those visited most
+  async function unpacked(text) { // see `overview.elsewhere`
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const all = await new Response(stream).arrayBuffer(), end = new Uint8Array(all).indexOf(10);
+    const given = JSON.parse(new TextDecoder().decode(all.slice(0, end)));
+    const size = (all.byteLength - end - 1) / given.bytes.reduce((sum, n) => sum + n, 0);
+    let at = end + 1;
+    const columns = given.bytes.map((n) => {
+      const part = all.slice(at, (at += n * size));
+      return n === 1 ? new Uint8Array(part) : n === 2 ? new Uint16Array(part) : new Uint32Array(part);
+    });
+    const tried = columns.pop(), advice = columns.pop();
+    return { ...given, size, columns, advice, tried };
+  }
+
+  function searching(text, tools) { // all states, where the table has only those visited most
     const place = $("#elsewhere"), box = $("input[type=search]", tools);
-    const name = (codes) => codes.map((code, axis) => given.words[axis][code]).join(", ");
-    const texts = given.cells.map((codes, s) => `${name(codes)} ${given.told[given.advice[s]]}`.toLowerCase());
-    const look = () => {
-      const wanted = box.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const fits = wanted.length ? texts.flatMap((text, s) => (wanted.every((word) => text.includes(word)) ? [s] : [])) : [];
-      place.classList.toggle("hide", !fits.length);
-      $("p", place).textContent = `${several(fits.length, "state")} of ${texts.length.toLocaleString("en-US")} found${fits.length > 100 ? "; the first 100" : ""}:`;
-      $("tbody", place).replaceChildren(...fits.slice(0, 100).map((s) => {
+    let given = null, last = 0;
+    const name = (s) => given.columns.map((codes, axis) => `${given.axes[axis]} ${given.words[axis][codes[s]]}`.trim()).join(", ");
+    const often = (n) => (n === 0 ? "–" : n === 1 ? `<${given.limit}` : (n - 2).toLocaleString("en-US"));
+    const found = (wanted) => { // a state fits if each word is in one of its parts or in its advice
+      const parts = [...given.columns, given.advice];
+      const fits = wanted.map((word) => [...given.words, given.told].map((texts) => Uint8Array.from(texts, (one) => one.toLowerCase().includes(word))));
+      const states = [];
+      for (let s = 0; s < given.size; s++)
+        if (fits.every((own) => own.some((flags, axis) => flags[parts[axis][s]]))) states.push(s);
+      return states;
+    };
+    const look = async () => {
+      const wanted = box.value.toLowerCase().split(/[\s,]+/).filter(Boolean), turn = ++last, told = $("p", place);
+      place.classList.toggle("hide", !wanted.length);
+      if (!wanted.length) return;
+      if (!given) {
+        told.textContent = "Looking through all states …";
+        try {
+          given = await unpacked(text);
+        } catch {
+          told.textContent = "This browser cannot unpack the other states. Open the page in a newer one, or look them up with certeq apply.";
+          return;
+        }
+        if (turn !== last) return;
+      }
+      const states = found(wanted);
+      told.textContent = `${several(states.length, "state")} of ${given.size.toLocaleString("en-US")} found${states.length > 100 ? "; the first 100" : ""}${states.length ? ":" : "."}`;
+      $("tbody", place).replaceChildren(...states.slice(0, 100).map((s) => {
         const line = make("tr");
-        line.append(make("th", { scope: "row" }, name(given.cells[s])), make("td", {}, given.told[given.advice[s]]), make("td", { class: "n" }, given.tried[s]));
+        line.append(make("th", { scope: "row" }, name(s)), make("td", {}, given.told[given.advice[s]]), make("td", { class: "n" }, often(given.tried[s])));
         return line;
       }));
     };
@@ -422,7 +457,7 @@
   all("table.sortable").forEach(sortable);
   all(".tools").forEach(filters);
   const states = $("#states");
-  if (states) searching(JSON.parse(states.textContent), $(".tools"));
+  if (states) searching(states.textContent, $(".tools"));
   saving();
   const embedded = $("#model");
   if (embedded) {
