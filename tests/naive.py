@@ -1404,3 +1404,27 @@ def bolder(rows: Any) -> float:
             own = {"bold": w / n * (x - low[s] - mean), "usual": -w / m * (x - low[s])}.get(kind, 0.0)
             by_episode[episode] = by_episode.get(episode, 0.0) + own
     return mean * total / math.sqrt(sum(each**2 for each in by_episode.values()))
+
+
+def stick_row(counts: Row, magnitude: float, target: Row, draw: Any, left_at: float, smooth: float, few: int) -> Array:
+    """A row of `certeq.questions.sparse_draws`, one outcome at a time; counts and target end with ending."""
+    states = len(counts) - 1
+    goes_on = float(sum(target[:states]))
+    M, row = magnitude * goes_on, np.zeros(states + 1)
+    grown = [draw.gamma(c) if c > 0 else 0.0 for c in counts[:states]]
+    unseen, ended = draw.gamma(M), draw.gamma(counts[states] + magnitude - M) if counts[states] + magnitude > M else 0.0
+    total = sum(grown) + unseen + ended
+    for i, grain in enumerate(grown):
+        row[i] = grain / total
+    row[states], left = ended / total, unseen / total
+    given = [q / goes_on for q in target[:states]]
+    while smooth > M and left > left_at:
+        stick = draw.beta(1, M)
+        row[draw.choice(states, p=given)] += left * stick
+        left *= 1 - stick
+    k = 1 if smooth > M else min(few, math.floor(M) + 1)
+    for _ in range(k):
+        row[draw.choice(states, p=given)] += left / math.sqrt(k * (M + 1))
+    for i in range(states):
+        row[i] += left * (1 - math.sqrt(k / (M + 1))) * given[i]
+    return row
