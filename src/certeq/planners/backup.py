@@ -85,7 +85,7 @@ def value_policy(
     """Solve V = R_π + γ T_π V: exactly for dense rows, by a Krylov method for sparse ones, to rounding unless said."""
     gain = chosen(reward, policy)
     if is_sparse(model):
-        return value_operator(policy_operator(model, policy), gain, float(discount), start, tolerance)
+        return _value_sparse(policy_operator(model, policy), gain, float(discount), start, tolerance)
     rows = policy_rows(model, policy)
     system = np.eye(rows.shape[-1]) - discount[..., None, None] * rows
     gain = np.broadcast_to(gain, system.shape[:-1])
@@ -100,7 +100,7 @@ def value_policy(
 def value_stochastic(model: Kernel, reward: Floats, discount: Floats, probabilities: Floats) -> Floats:
     """Value of a policy ``(S, A)`` in a sparse model, to rounding."""
     gain = (probabilities * reward).sum(axis=-1)
-    return value_operator(lambda v: (probabilities * model.expect(v)).sum(axis=-1), gain, float(discount), None)
+    return _value_sparse(lambda v: (probabilities * model.expect(v)).sum(axis=-1), gain, float(discount), None)
 
 
 def policy_rows(model: Kernel, policy: Integers) -> Floats:
@@ -131,11 +131,9 @@ def policy_operator(model: Kernel, policy: Integers) -> Callable[[Floats], Float
     return lambda values: np.asarray(own @ values)
 
 
-def value_operator(
-    apply: Callable[[Floats], Floats], gain: Floats, discount: float, start: Floats | None = None,
-    tolerance: float = 1e-14,
-) -> Floats:  # fmt: skip
-    """Solve V = gain + γ·apply(V) by a Krylov method, to rounding unless said."""
+def _value_sparse(
+    apply: Callable[[Floats], Floats], gain: Floats, discount: float, start: Floats | None, tolerance: float = 1e-14
+) -> Floats:
     from scipy.sparse.linalg import LinearOperator, bicgstab, gmres
 
     S = len(gain)
@@ -147,7 +145,8 @@ def value_operator(
         if np.abs(residual).max() <= tolerance * scale:
             break
         settings = {"restart": min(S, 100), "maxiter": 50} if method is gmres else {"maxiter": 1000}
-        step, _ = method(system, residual, rtol=1e-13, atol=1e-15 * scale, **settings)
+        with np.errstate(over="ignore", invalid="ignore"):  # where it loses its way, its step is not taken
+            step, _ = method(system, residual, rtol=1e-13, atol=1e-15 * scale, **settings)
         if np.isfinite(step).all() and np.abs(residual - system @ step).max() < np.abs(residual).max():
             values = values + step
     return np.asarray(values)

@@ -22,14 +22,13 @@ from certeq.learning.case import Case
 from certeq.model import targets
 from certeq.model.frequencies import mle
 from certeq.model.kernel import Mixture, SparseRows
-from certeq.planners.backup import value_operator
 from certeq.questions.draws import reward_law
 from certeq.questions.outer import ROUNDS, UNSEEN, Extreme
 from certeq.questions.sparse_draws import PriorMean, SparseDraws
 from certeq.questions.sparse_posterior import value_forever
 from certeq.regularizers.shrinkage import LEAST
 
-CLOSE = 1e-8  # of the largest: how far it may be off how often pairs are met
+CLOSE, STEPS = 1e-3, 2000  # part of all decisions that may be left out when pairs are named, and steps at most
 
 
 class SeenPart(NamedTuple):
@@ -138,7 +137,12 @@ def _parts(end: Extreme, seen: SeenPart, value: Floats, start: Floats) -> Floats
         return np.asarray(led)
 
     gamma = min(end.discount, 1 - 1 / end.horizon) if end.horizon else end.discount
-    often = value_operator(before, start, gamma, tolerance=CLOSE)
+    often, now = start.copy(), start
+    for _ in range(STEPS):
+        now = gamma * before(now)
+        often += now
+        if (1 - gamma) * CLOSE * often.sum() >= now.sum():
+            break
     paid = seen.reward if end.pays is None else end.one_pay(goes_on)
     apart = np.abs(seen.reward + end.discount * seen.rows.expect(value) - paid - goes_on * end.discount * value[j])
     return np.asarray(often[:, None] * policy * seen.part * apart)

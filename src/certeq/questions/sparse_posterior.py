@@ -160,7 +160,9 @@ class SparseJob:
         if gamma == 1:
             check_ends(Problem(rows, reward, np.asarray(gamma), model.allowed), remedy=REMEDY)
         more = reward + gamma * rows.expect(self.planned) - self.planned[:, None]  # in a state, all less by the same
-        how: dict[str, Any] = {"tolerance": PLANNED, "max_iterations": PASSES, "threads": 1}
+        able = sparse.able(Problem(rows, more, np.asarray(gamma), model.allowed))
+        method = "inexact_policy_iteration" if able else "auto"  # also where it is small: there are many
+        how: dict[str, Any] = {"tolerance": PLANNED, "max_iterations": PASSES, "threads": 1, "method": method}
         plan = solve(rows, more, gamma, allowed=model.allowed, **how)
         off = np.minimum(plan.error, PLANNED * np.abs(plan.values).max())
         return [leads(plan.action_values, tied(plan.action_values, off))]
@@ -201,7 +203,7 @@ def value_forever(rows: Kernel, reward: Floats, discount: float, policy: Floats,
     problem = Problem(rows, np.asarray(more), np.asarray(discount), np.ones(reward.shape, dtype=bool))
     if discount == 1:
         check_ends(problem._replace(allowed=policy > 0), remedy=REMEDY)
-    if sparse.able(problem) and sparse.pays(problem):
+    if sparse.able(problem):  # also where it is small: there are many
         return base + sparse.evaluate(problem, policy, 1, sparse.TOLERANCE if near is None else PRECISE)
     return base + evaluate(rows, more, discount, policy)
 
