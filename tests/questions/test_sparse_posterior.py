@@ -267,3 +267,38 @@ def test_without_discounting_episodes_must_end_in_every_draw(monkeypatch):
 def test_more_models_come_from_a_data_set_only_where_there_are_data_sets_enough(draws, each, monkeypatch):
     monkeypatch.setattr("certeq.questions.again.EACH", 4)
     assert each_of(draws) == each
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_of_a_sparse_world(monkeypatch):
+    """Both policies' values in a ring of which each pair leads to three states: in nine of ten data sets, about."""
+    ring, sets, gamma = 100, 20, 0.9
+    rng = np.random.default_rng(7)
+    world = np.zeros((ring, 2, ring))
+    for s, a in np.ndindex(ring, 2):
+        world[s, a, (s + np.array([[1, 2, -1], [-1, 3, 0]][a])) % ring] = 0.9 * rng.dirichlet([4, 2, 1])
+    pay = np.sin(6 * np.pi * np.arange(ring) / ring)[:, None] + 0.3 * rng.normal(size=(ring, 2))
+    held = []
+    for seed in range(sets):
+        batch = followed(world, pay, np.random.default_rng([99, seed]))
+        case, found = asked(batch, monkeypatch, sparsely=True, draws=40, discount=gamma)
+        for name, policy in (("advice", case.advise().policy), ("done", behavior(case.data.counts))):
+            truth, ends = evaluate(Rows(world), pay, gamma, policy).mean(), found.interval(name)
+            held.append((name, ends.low <= truth <= ends.high))
+        assert found.watched is None
+    assert sum(inside for name, inside in held if name == "advice") >= 0.8 * sets
+    assert sum(inside for name, inside in held if name == "done") >= 0.75 * sets
+
+
+def followed(world, pay, rng, episodes=120):
+    """Episodes of random actions until they end."""
+    rows, ring = [], len(world)
+    for episode in range(episodes):
+        s = int(rng.integers(ring))
+        while s >= 0:
+            a = int(rng.integers(2))
+            to = int((rng.random() > np.cumsum(world[s, a])).sum())
+            rows.append((s, a, to if to < ring else -1, pay[s, a] + 0.3 * rng.normal(), episode))
+            s = rows[-1][2]
+    state, action, after, reward, episode = map(np.array, zip(*rows, strict=True))
+    return Batch(state, action, after, ring, 2, reward=reward, episode=episode)

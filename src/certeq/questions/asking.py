@@ -24,9 +24,9 @@ WORK = 5e10  # plans times the effort of each that a part of a report may take: 
 SPARSE = 500_000  # pairs of a sparse model, above which it is planned in once
 UNASKED = 8_000_000  # numbers in a model, above which it is not drawn unless it is said how often
 DRAWS, FEWEST = 400, 40  # models drawn from the posterior where that is not much work, and at least
-UNWRITTEN = 4_000_000  # of models that are not written out: draws times pairs and rows of each, ten seconds or so
+UNWRITTEN = 4_000_000  # draws times pairs and rows of models that are not written out: about ten processor seconds
 LITTLE = 20_000  # pairs and rows that any such model takes as long as
-MOST = 250_000  # pairs and rows, above which not even the fewest are drawn unless it is said how often
+MOST = 250_000  # pairs and rows: above, the fewest take over half a minute, and are drawn only if that is said
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,8 @@ def posterior(
     threads, workers, scheduler, executor
         Where blocks of models are drawn and solved: on threads of this process (all processors by default), on local
         processes, on the Dask cluster of this address, or on an executor that is open already. The result does not
-        depend on it. Only counts travel, and no rows.
+        depend on it. Only counts travel, and no rows. Models that are too large to be written out
+        (`certeq.questions.sparse_posterior`) are drawn on threads wherever others would be.
     """
     if case is not None and case.peculiar:
         raise InputError(case.peculiar)

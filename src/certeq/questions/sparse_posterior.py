@@ -45,6 +45,7 @@ JUDGED = 10  # data sets, evenly chosen, whose own advice tells what choosing fl
 PRECISE = 1e-5  # of the largest difference from the fitted model: how far the values of a drawn model may be off
 PLANNED = 1e-7  # the same of the best policy, whose actions are to be told apart
 PASSES = 500  # at most to find it: without a discount, a bound may be far
+LONELY = 1_000_000  # pairs, above which data sets are done one at a time, to spare memory
 LARGEST = 40_000_000  # values of states that are kept; of more, only those under the start
 
 
@@ -256,6 +257,7 @@ def _done(job: SparseJob, sources: list[Callable[[], DrawnSet]], threads: int | 
     """Do all data sets, several at a time, and give the results in order; when one fails, the rest is not begun."""
     _ = job.claimed, job.wanted, job.compares and job.horizon is None and job.planned  # once for all threads
     many = threads or max(2, default_threads())  # the one plans while the other does what only Python does
+    many = many if job.wanted.size <= LONELY else 1
     pool, open_ones = ThreadPoolExecutor(many), deque[Future[FoundInSet]]()
     try:
         for source in sources:
