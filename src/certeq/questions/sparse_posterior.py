@@ -21,6 +21,7 @@ from certeq.base.arrays import Booleans, Floats, Rng, generator
 from certeq.base.errors import InputError
 from certeq.base.threads import default_threads
 from certeq.data.batch import Batch
+from certeq.data.counts import Counts
 from certeq.data.look import FEW
 from certeq.data.sums import Sums
 from certeq.learning.case import Case
@@ -38,7 +39,7 @@ from certeq.questions.credible import LEVEL, Posterior, chances, leads
 from certeq.questions.exact import evaluate
 from certeq.questions.followed import shortfall
 from certeq.questions.posterior import KEPT, REMEDY, advised_best
-from certeq.questions.sparse_draws import draw_sparsely
+from certeq.questions.sparse_draws import draw_sparsely, unwritten
 
 EACH, SETS = 2, 20  # models from one data set drawn again, at least; and data sets, before more come from each
 JUDGED = 10  # data sets, evenly chosen, whose own advice tells what choosing flatters
@@ -228,6 +229,11 @@ def thinly(model: Model, policy: Floats, start: Floats, lasting: float) -> float
 def each_of(draws: int) -> int:
     """How many models come from one data set drawn again: more where there are data sets enough."""
     return int(np.clip(draws // SETS, EACH, again.EACH))
+
+
+def each_drawn(counts: Counts, draws: int) -> int:
+    """The same of any model, also of one that is written out."""
+    return each_of(draws) if unwritten(counts) else again.EACH
 
 
 def _again(case: Case, batch: Batch, size: int, random: np.random.Generator, judged: bool) -> DrawnSet:
