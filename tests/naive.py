@@ -1467,3 +1467,27 @@ def swept(near: Any, far: Any, R: Any, discount: float, values: Any, pieces: int
             ahead = [sum(near[s][a][t] * seen[t] + far[s][a][t] * values[t] for t in range(S)) for a in range(A)]
             found[s] = max(R[s][a] + discount * ahead[a] for a in range(A))
     return found
+
+
+def stick_row(counts: Row, magnitude: float, target: Row, draw: Any, left_at: float, smooth: float, few: int) -> Array:
+    """A row of `certeq.questions.sparse_draws`, one outcome at a time; counts and target end with ending."""
+    states = len(counts) - 1
+    goes_on = float(sum(target[:states]))
+    M, row = magnitude * goes_on, np.zeros(states + 1)
+    grown = [draw.gamma(c) if c > 0 else 0.0 for c in counts[:states]]
+    unseen, ended = draw.gamma(M), draw.gamma(counts[states] + magnitude - M) if counts[states] + magnitude > M else 0.0
+    total = sum(grown) + unseen + ended
+    for i, grain in enumerate(grown):
+        row[i] = grain / total
+    row[states], left = ended / total, unseen / total
+    given = [q / goes_on for q in target[:states]]
+    while smooth > M and left > left_at:
+        stick = draw.beta(1, M)
+        row[draw.choice(states, p=given)] += left * stick
+        left *= 1 - stick
+    k = 1 if smooth > M else min(few, math.floor(M) + 1)
+    for _ in range(k):
+        row[draw.choice(states, p=given)] += left / math.sqrt(k * (M + 1))
+    for i in range(states):
+        row[i] += left * (1 - math.sqrt(k / (M + 1))) * given[i]
+    return row

@@ -143,7 +143,7 @@ def test_a_report_on_counts_says_what_they_can_tell_and_what_not(certeq, counted
 
 
 @pytest.mark.slow
-def test_a_model_that_does_not_fit_is_not_drawn_and_the_report_says_so(certeq, tmp_path):
+def test_a_model_that_is_never_written_out_is_drawn_and_the_report_says_how_often(certeq, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     state = np.repeat(np.arange(3000), 4)
     near = (state + rng.integers(4, size=12_000)) % 3000
@@ -153,9 +153,18 @@ def test_a_model_that_does_not_fit_is_not_drawn_and_the_report_says_so(certeq, t
     done = certeq("learn", "counts.npz", "--report", "--draws", 30)
     assert done.code == 0, done
     page = Path("certeq-out/report.html").read_text()
-    assert "has 18,000,000 numbers, and models of more than 16,000,000 are not drawn by the hundred" in page
+    assert "30 of them were drawn from the posterior" in page
+    assert "draws as many as you say" in page
+    assert "Whatever the unseen rows are like, the advice is worth between" in page
     assert page.count("For 3,000 states and 2 actions this takes too long for a report") >= 3
     assert "Advice in all 3,000 states" in page
+    monkeypatch.setattr(asking, "MOST", 10_000)
+    done = certeq("learn", "counts.npz", "--report", "--force")
+    assert done.code == 0, done
+    page = Path("certeq-out/report.html").read_text()
+    told = "6,000 pairs of states and actions and 12,000 rows are more than the 10,000 in all for which models are"
+    assert f"It was not computed. {told} drawn unasked" in page
+    assert "--draws 40" in page
 
 
 @pytest.mark.slow

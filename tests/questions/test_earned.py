@@ -17,6 +17,10 @@ from strategies import SEEDS, random_rows
 GAMMA = 0.9
 
 
+def stepping(chain, gain):
+    return lambda values: gain + GAMMA * chain @ values
+
+
 def listed(batch):
     return list(zip(batch.episode, batch.state, batch.action, batch.reward, batch.next_state, strict=True))
 
@@ -26,7 +30,7 @@ def test_what_people_earned_is_followed_by_hand(seed, decisions, ends):
     batch = logged(seed, episodes=6, ends=ends)
     rng = np.random.default_rng(seed)
     chain, gain = random_rows(rng, (3, 3), ends=ends), rng.normal(size=3) + 0.5
-    found = overstated(batch, batch.reward, chain, gain, GAMMA, decisions)
+    found = overstated(batch, batch.reward, stepping(chain, gain), GAMMA, decisions)
     assert found == pytest.approx(naive.overstated(listed(batch), chain.tolist(), gain.tolist(), GAMMA, decisions))
 
 
@@ -54,8 +58,8 @@ def test_names_order_and_units_do_not_matter(seed, unit):
     plain = resting(batch, batch.reward, often, values, GAMMA)
     paid = unit * renamed.reward
     assert resting(renamed, paid, often[back][:, ::-1], unit * values[back], GAMMA) == pytest.approx(plain)
-    told = overstated(batch, batch.reward, chain, gain, GAMMA, 4)
-    again = overstated(renamed, paid, chain[np.ix_(back, back)], unit * gain[back], GAMMA, 4)
+    told = overstated(batch, batch.reward, stepping(chain, gain), GAMMA, 4)
+    again = overstated(renamed, paid, stepping(chain[np.ix_(back, back)], unit * gain[back]), GAMMA, 4)
     assert again == pytest.approx(unit * told)
 
 
@@ -67,7 +71,7 @@ def test_rows_that_are_all_alike_leave_no_doubt():
 
 def test_rows_without_episodes_tell_nothing_of_what_was_earned():
     batch = replace(logged(1), episode=None)
-    assert overstated(batch, batch.reward, np.eye(3), np.ones(3), GAMMA, 5) == 0.0
+    assert overstated(batch, batch.reward, stepping(np.eye(3), np.ones(3)), GAMMA, 5) == 0.0
 
 
 def test_what_the_model_says_too_much_is_asked_of_cells_only():

@@ -8,7 +8,7 @@ import pytest
 from certeq import Batch, InputError, learn
 from certeq.learning.case import Case, Data
 from certeq.learning.rules import Rules
-from certeq.questions.outer import Outer, _Block, _Extreme, outer
+from certeq.questions.outer import Extreme, Outer, _Block, outer
 from logbook import logged
 
 
@@ -38,7 +38,7 @@ def every_choice(block, i, policy, gamma, pays, ends):
 @pytest.mark.parametrize("side", [0, 1])
 def test_ends_are_the_least_and_the_most_of_all_that_is_possible(pays, ends, side):
     block, policy = random_block(np.random.default_rng(1), ends=ends), np.array([0, 1, 0])
-    found = _Extreme(np.eye(2)[policy][None], 0.9, None, side, pays, ends).values(block)
+    found = Extreme(np.eye(2)[policy][None], 0.9, None, side, pays, ends).values(block)
     for i in range(3):
         worst = (np.min, np.max)[side](list(every_choice(block, i, policy, 0.9, pays, ends)), axis=0)
         np.testing.assert_allclose(found[i], worst, atol=1e-9)
@@ -47,7 +47,7 @@ def test_ends_are_the_least_and_the_most_of_all_that_is_possible(pays, ends, sid
 @pytest.mark.parametrize("side", [0, 1])
 def test_many_decisions_are_worth_what_all_are(side):
     block, policy = random_block(np.random.default_rng(2)), np.eye(2)[[0, 1, 0]][None]
-    forever, long = (_Extreme(policy, 0.7, horizon, side, (0.5, -1.0), True).values(block) for horizon in (None, 80))
+    forever, long = (Extreme(policy, 0.7, horizon, side, (0.5, -1.0), True).values(block) for horizon in (None, 80))
     np.testing.assert_allclose(forever, long, atol=1e-8)
 
 

@@ -148,8 +148,17 @@ def test_of_large_models_fewer_are_drawn_and_of_very_large_ones_none_unless_aske
     assert affordable_draws(long_line(50), None) == 400
     assert 100 < affordable_draws(long_line(500), None) < 400
     assert affordable_draws(long_line(500), 7) == 7
-    with pytest.raises(certeq.InputError, match="the number of draws is said"):
-        affordable_draws(long_line(1500), None)
+    large = long_line(1500)  # which is not written out
+    assert large.counts.sparse
+    assert 100 < affordable_draws(large, None) < 400
+    monkeypatch.setattr("certeq.questions.asking.UNWRITTEN", 1000)
+    assert affordable_draws(large, None) == 40
+    monkeypatch.setattr("certeq.questions.asking.MOST", 5000)
+    with pytest.raises(certeq.InputError, match=r"3,000 pairs .* 3,000 rows are more than the 5,000 .* --draws 40"):
+        affordable_draws(large, None)
+    assert affordable_draws(large, 7) == 7
+    with pytest.raises(certeq.InputError, match="No draws"):
+        affordable_draws(large, 0)
 
 
 def test_as_many_states_are_asked_what_would_change_them_as_there_is_time_for(monkeypatch, walk):

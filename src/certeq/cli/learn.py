@@ -107,12 +107,14 @@ def _compile_ahead(found: Batch | Tallied, rules: Rules, output: Output) -> None
     """Have another process compile, the first time, what is needed after learning, if several models will be drawn."""
     from certeq.data.batch import Batch
     from certeq.questions import rehearsal
-    from certeq.questions.draws import LARGEST
+    from certeq.questions.asking import MOST
+    from certeq.questions.sparse_draws import WRITTEN
 
     sizes = found if isinstance(found, Batch) else found.counts
     S, A = sizes.n_states, sizes.n_actions
-    if output.draws != 0 and S * A * S <= LARGEST:
-        rehearsal.begin(S, ["magnitudes", *["plans"] * (rules.horizon is None), "draws"])
+    if output.draws or (output.draws is None and S * A <= MOST):
+        written = S * A * S <= WRITTEN
+        rehearsal.begin(S, ["magnitudes", *["plans"] * (written and rules.horizon is None), *["draws"] * written])
 
 
 def policy_csv(learned: Learned) -> str:

@@ -254,6 +254,13 @@ def one_of(kernel: Kernel, data_set: int | Booleans) -> Kernel:
     return Rows.trusted(kernel.array[data_set])
 
 
+def parts(kernel: Kernel, weight: Floats | float = 1.0) -> list[tuple[Floats, Rows | SparseRows | Operator]]:
+    """The rows that a kernel is mixed from, each with its weight ``(..., S or 1, A or 1)``, times one that is given."""
+    if not isinstance(kernel, Mixture):
+        return [(np.atleast_2d(weight), kernel)]
+    return parts(kernel.data, (1 - kernel.weight) * weight) + parts(kernel.target, kernel.weight * weight)
+
+
 def is_sparse(kernel: Kernel) -> bool:
     """Whether the kernel has a sparse part, so that writing it out would be a mistake."""
     if isinstance(kernel, Mixture):

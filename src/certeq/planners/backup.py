@@ -145,7 +145,8 @@ def _value_sparse(
         if np.abs(residual).max() <= tolerance * scale:
             break
         settings = {"restart": min(S, 100), "maxiter": 50} if method is gmres else {"maxiter": 1000}
-        step, _ = method(system, residual, rtol=1e-13, atol=1e-15 * scale, **settings)
+        with np.errstate(over="ignore", invalid="ignore"):  # where it loses its way, its step is not taken
+            step, _ = method(system, residual, rtol=1e-13, atol=1e-15 * scale, **settings)
         if np.isfinite(step).all() and np.abs(residual - system @ step).max() < np.abs(residual).max():
             values = values + step
     return np.asarray(values)

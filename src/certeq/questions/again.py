@@ -61,7 +61,7 @@ def _draw(case: Case, i: int, batch: Batch, often: Integers, draws: int, random:
         return draw_models(model, reward, draws, rng=random)
     # how means borrow does not matter to what the rows leave open
     told = rewards_of(reward, by_next_state=case.rules.reward_by == "next_state")
-    return draw_models(model, None, draws, rewards=told, batch=_taken(batch, often), rng=random)
+    return draw_models(model, None, draws, rewards=told, batch=taken(batch, often), rng=random)
 
 
 def drawn_again(case: Case, batch: Batch, random: Sequence[np.random.Generator]) -> tuple[Case, Integers]:
@@ -87,7 +87,7 @@ def starts_again(batch: Batch, often: Integers) -> Floats:
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-def _taken(batch: Batch, often: Integers) -> Batch:
+def taken(batch: Batch, often: Integers) -> Batch:
     """Rows so many times, as numbers alone; without episodes, which do not matter to what rewards leave open."""
     rows = np.repeat(np.arange(len(batch)), often)
     columns: dict[str, Any] = {name: getattr(batch, name)[rows] for name in ("state", "action", "next_state")}

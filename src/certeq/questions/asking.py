@@ -11,16 +11,22 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from certeq.base.arrays import Rng
 from certeq.base.errors import InputError
 from certeq.learning.learned import Learned
 from certeq.questions.draws import check_writable
+from certeq.questions.sparse_draws import unwritten
 
 ADVICE, RECORDED, PLAIN = "the advice", "what was recorded", "without regularization"  # policies that are valued
 WORK = 5e10  # plans times the effort of each that a part of a report may take: about ten seconds
 SPARSE = 500_000  # pairs of a sparse model, above which it is planned in once
 UNASKED = 8_000_000  # numbers in a model, above which it is not drawn unless it is said how often
 DRAWS, FEWEST = 400, 40  # models drawn from the posterior where that is not much work, and at least
+UNWRITTEN = 4_000_000  # draws times pairs and rows of models that are not written out: about ten processor seconds
+LITTLE = 20_000  # pairs and rows that any such model takes as long as
+MOST = 250_000  # pairs and rows: above, the fewest take over half a minute, and are drawn only if that is said
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,17 @@ def check_draws(draws: int | None) -> None:
 
 
 def affordable_draws(learned: Learned, draws: int | None) -> int:
-    """How many models to draw."""
+    """How many models to draw: as many as the budget allows, which goes by the size of the work and not by a clock."""
     check_draws(draws)
+    if unwritten(learned.counts):
+        size = learned.policy.visits.size + learned.case.data.size
+        if draws is None and size > MOST:
+            raise InputError(
+                f"{learned.policy.visits.size:,} pairs of states and actions and {learned.case.data.size:,} rows are "
+                f"more than the {MOST:,} in all for which models are drawn unasked. Say how many to draw, and they "
+                f"are, however long it takes: --draws {FEWEST}, or draws={FEWEST} in Python."
+            )
+        return int(np.clip(UNWRITTEN // (LITTLE + size), FEWEST, DRAWS)) if draws is None else draws
     check_writable(learned.counts)
     affordable = min(DRAWS, int(WORK / effort(learned))) if draws is None else draws
     S, A = learned.policy.visits.shape

@@ -125,9 +125,9 @@ def draw_models(
     beliefs = (model.shrinkage.beliefs if target is None else ()) or (by_evidence(counts, pull),)
     table, priors = _outcomes(counts, [each.target for each in beliefs])
     size = whole("draws", draws, 1)
-    law = _reward_law(counts, reward, rewards, batch)
+    law = reward_law(counts, reward, rewards, batch)
     random = generator(rng)
-    belief, magnitude = _draw_beliefs(beliefs, size, random)
+    belief, magnitude = draw_beliefs(beliefs, size, random)
     together = max(1, BLOCK // table.size)
     seeds = random.integers(2**32, size=(-(-size // together), 4))
     return Draws(table, priors, belief, magnitude, _held(model, table.shape), law, together, seeds)
@@ -169,7 +169,8 @@ def draw_rows(alpha: Floats, random: np.random.Generator) -> Floats:
     return np.asarray(rows)
 
 
-def _reward_law(counts: Counts, reward: Any, rewards: Rewards | None, batch: Batch | None) -> Law:
+def reward_law(counts: Counts, reward: Any, rewards: Rewards | None, batch: Batch | None) -> Law:
+    """What is known of the rewards: a table, or laws to draw them from."""
     pairs = (counts.n_states, counts.n_actions)
     if rewards is None:
         table = floats("reward", reward)
@@ -186,7 +187,7 @@ def _reward_law(counts: Counts, reward: Any, rewards: Rewards | None, batch: Bat
     return reward_posterior(rewards, batch)
 
 
-def _draw_beliefs(beliefs: Sequence[Belief], size: int, random: np.random.Generator) -> tuple[Integers, Floats]:
+def draw_beliefs(beliefs: Sequence[Belief], size: int, random: np.random.Generator) -> tuple[Integers, Floats]:
     """Which belief each draw takes for true, and its magnitudes, ``(draws, S, A)``."""
     chance = np.array([float(each.chance) for each in beliefs])
     which = random.choice(len(beliefs), size=size, p=chance / chance.sum())

@@ -15,6 +15,8 @@ of them; if a few count for most of it, it is the number of those.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from certeq.base.arrays import Floats
@@ -25,21 +27,21 @@ LONGEST = 200  # decisions that are compared
 
 
 def overstated(
-    batch: Batch, paid: Floats, chain: Floats, gain: Floats, discount: float, decisions: int | None
+    batch: Batch, paid: Floats, step: Callable[[Floats], Floats], discount: float, decisions: int | None
 ) -> float:
     """How much more a model says that people earned in an episode than they did, on average; 0 if no more.
 
-    ``paid`` is what each row was paid, ``chain`` ``(S, S)`` and ``gain`` ``(S,)`` the model as people acted. Of an
-    episode that was cut off before so many ``decisions``, as many are compared as it has.
+    ``paid`` is what each row was paid, ``step`` what one more decision makes of values ``(S,)`` where people act as
+    they did. Of an episode that was cut off before so many ``decisions``, as many are compared as it has.
     """
     if batch.episode is None or len(batch) == 0:
         return 0.0
     order, most = episodes(batch), min(decisions or LONGEST, LONGEST)
     counted = order.step < most
     earned = np.bincount(order.number, counted * discount**order.step * paid[order.row])
-    expected = [np.zeros_like(gain)]
+    expected = [np.zeros(batch.n_states)]
     for _ in range(most):
-        expected.append(gain + discount * chain @ expected[-1])
+        expected.append(step(expected[-1]))
     last = batch.ended[order.row[order.last]] & (order.length <= most)
     compared = np.where(last, most, np.minimum(order.length, most))
     says = np.array(expected)[compared, batch.state[order.row[order.begin]]]

@@ -22,13 +22,13 @@ from certeq.learning.learned import Learned, asked
 from certeq.learning.limiting import constrained, cost_case, rows_of
 from certeq.planners.constrained import Constrained, Corner, keep
 from certeq.planners.constrained import frontier as corners_of
-from certeq.questions import again
 from certeq.questions.asking import Asking, Question, affordable_draws
 from certeq.questions.chains import read_policy
 from certeq.questions.credible import CredibleInterval, Difference, credible, gained
 from certeq.questions.episodes import behavior, watched
 from certeq.questions.exact import evaluate
 from certeq.questions.posterior import drawn_values
+from certeq.questions.sparse_posterior import each_drawn
 
 AGAIN = 25  # data sets drawn again, to see by how much costs are told too low
 
@@ -232,7 +232,7 @@ def _ask(asking: Asking) -> Tradeoffs:
     return Tradeoffs(
         found,
         credible(value) if charged else None,
-        gained(value - done, each=again.EACH) if charged else None,
+        gained(value - done, each=each_drawn(learned.counts, draws)) if charged else None,
         tuple(credible(cost, higher=extra) for cost, extra in zip(costs, more.tolist(), strict=True)),
         tuple(kept.mean(axis=1).tolist()),
         float(kept.all(axis=0).mean()),

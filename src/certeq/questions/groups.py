@@ -22,11 +22,11 @@ from certeq.data.look import FEW
 from certeq.data.sums import Sums, add_up
 from certeq.learning.case import Case
 from certeq.learning.learned import Learned, asked
-from certeq.questions import again
 from certeq.questions.asking import Asking, Question, affordable_draws
 from certeq.questions.credible import CredibleInterval, Difference, credible, gained
 from certeq.questions.episodes import behavior, watched
 from certeq.questions.posterior import drawn_values
+from certeq.questions.sparse_posterior import each_drawn
 from certeq.questions.words import name as quoted
 
 DRAWS = 200  # models for each group
@@ -166,10 +166,11 @@ def groups(learned: Learned, *, draws: int = DRAWS, rng: Rng = 0, too_much: floa
         for group, g, seed in zip(plain, order, random, strict=True)
     ]
     gains = [None if value is None else value[0] - value[1] for value in values]
+    each = each_drawn(learned.counts, draws)
     valued = [
         group
         if value is None or gain is None
-        else group._replace(value=credible(value[0], lower=too_much), gain=gained(gain, too_much, each=again.EACH))
+        else group._replace(value=credible(value[0], lower=too_much), gain=gained(gain, too_much, each=each))
         for group, value, gain in zip(plain, values, gains, strict=True)
     ]
     return Groups(batch.by, tuple(_compared(valued, gains)), draws)

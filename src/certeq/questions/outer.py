@@ -29,6 +29,7 @@ from certeq.questions.chains import follow, read_policy, value_chains
 from certeq.questions.credible import LEVEL
 from certeq.questions.draws import draw_models
 from certeq.questions.posterior import start_of
+from certeq.questions.sparse_draws import unwritten
 from certeq.questions.words import name
 from certeq.regularizers.shrinkage import LEAST
 
@@ -128,17 +129,29 @@ def outer(
     batch = case.data.batch
     comers = 0 if batch is None or start is not None else len(batch.first_rows)
     starts = random.multinomial(comers, first, size=size) / comers if comers else first
+    if unwritten(counts):
+        from certeq.questions.sparse_outer import draw_ends
+
+        low, high, parts = draw_ends(case, ends, size, starts, first, random)
+    else:
+        low, high, parts = _draw_ends(case, ends, size, starts, first, random)
+    reach = min(float(middle(low, level)[0]), credible[0]), max(float(middle(high, level)[1]), credible[1])
+    return Outer(*reach, credible, draws, level, _named(case, parts, reach, credible))
+
+
+def _draw_ends(
+    case: Case, ends: list[Extreme], draws: int, starts: Floats, first: Floats, random: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Values of each draw at the low and at the high end, ``(draws,)``, and what each pair adds, ``(S, A)``."""
     found: list[list[Floats]] = [[], []]
     mean: list[Any] = [0.0, 0.0, 0.0]
-    for block in _seen(case, size, random):
-        mean = [total + each.sum(axis=0) / size for total, each in zip(mean, block, strict=True)]
+    for block in _seen(case, draws, random):
+        mean = [total + each.sum(axis=0) / draws for total, each in zip(mean, block, strict=True)]
         for side, values in zip(ends, found, strict=True):
             values.append(side.values(block))
     low, high = ((np.concatenate(values) * starts).sum(axis=-1) for values in found)
-    reach = min(float(middle(low, level)[0]), credible[0]), max(float(middle(high, level)[1]), credible[1])
     middling = _Block(*(each[None] for each in mean))
-    parts = sum(side.parts(middling, first) for side in ends)
-    return Outer(*reach, credible, draws, level, _named(case, np.asarray(parts), reach, credible))
+    return low, high, np.asarray(sum(side.parts(middling, first) for side in ends))
 
 
 class _Block(NamedTuple):
@@ -159,18 +172,18 @@ def _seen(case: Case, draws: int, random: np.random.Generator) -> Iterator[_Bloc
         yield _Block(rows, np.broadcast_to(reward, part.shape), part)
 
 
-def _side(case: Case, policy: Floats, side: int, horizon: int | None) -> _Extreme:
+def _side(case: Case, policy: Floats, side: int, horizon: int | None) -> Extreme:
     """One end of the interval."""
     earned = case.data.reward
     pays = None
     if isinstance(earned, Sums):
         ends = [float(earned.span[kind, side]) for kind in (WENT_ON, ENDED)]
         pays = ends[0] if np.isfinite(ends[0]) else 0.0, ends[1]
-    return _Extreme(policy, case.rules.discount, horizon, side, pays, case.data.counts.ended is not None)
+    return Extreme(policy, case.rules.discount, horizon, side, pays, case.data.counts.ended is not None)
 
 
 @dataclass(frozen=True)
-class _Extreme:
+class Extreme:
     """One end: the unseen parts lead to the worst (0) or to the best (1) there is."""
 
     policy: Floats  # (1 or H, S, A)
@@ -223,6 +236,16 @@ class _Extreme:
         go, stop = self.pays or (0.0, 0.0)
         further = go + ahead < stop if self.side == 0 else go + ahead > stop
         return state, further.astype(np.float64)
+
+    def one_choice(self, value: Floats) -> tuple[int, float]:
+        """The same of the values ``(S,)`` of one model."""
+        state, goes_on = self._choice(value[None])
+        return int(state[0]), float(goes_on[0])
+
+    def one_pay(self, goes_on: float) -> float:
+        """What the unseen part pays at once, where rewards are not known."""
+        assert self.pays is not None
+        return self.pays[0] if goes_on > 0 else self.pays[1]
 
     def _pay(self, goes_on: Floats, reward: Floats) -> Floats:
         """What the unseen part pays at once, ``(k, S, A)``."""

@@ -49,6 +49,7 @@ from certeq.questions.earned import overstated, resting
 from certeq.questions.episodes import behavior, starts
 from certeq.questions.episodes import watched as watched_for
 from certeq.questions.followed import shortfall
+from certeq.questions.sparse_draws import unwritten
 
 TRAVELING = 64  # blocks that are on their way to an executor at a time
 WAITING = 16  # blocks for each thread that may wait while others are prepared
@@ -106,7 +107,8 @@ def posterior(
     threads, workers, scheduler, executor
         Where blocks of models are drawn and solved: on threads of this process (all processors by default), on local
         processes, on the Dask cluster of this address, or on an executor that is open already. The result does not
-        depend on it. Only counts travel, and no rows.
+        depend on it. Only counts travel, and no rows. Models that are too large to be written out
+        (`certeq.questions.sparse_posterior`) are drawn on threads wherever others would be.
     """
     if case is not None and case.peculiar:
         raise InputError(case.peculiar)
@@ -124,6 +126,14 @@ def posterior(
     if table.shape != (S, A):
         raise InputError(f"Rewards need the shape ({S}, {A}); got {table.shape}.")
     size, first = whole("draws", draws, 1), start_of(model, batch, start)
+    over = None if watched is None or steps is not None else whole("watched", watched, 1)
+    if target is None and unwritten(counts):
+        from certeq.questions.sparse_posterior import sparse_posterior
+
+        return sparse_posterior(
+            model, table, float(gamma), policies, read, rewards=rewards, batch=batch, case=case, draws=size, rng=rng,
+            first=first, known=start is not None, horizon=steps, watched=over, threads=threads,
+        )  # fmt: skip
     check_writable(counts)
     fitted, flattery = (model.transition.dense()[None], model.reward(table)[None]), list[float]()
     begun = list[Floats]()
@@ -140,7 +150,6 @@ def posterior(
         sources = [draw_models(model, table, size, rewards=rewards, batch=batch, target=target, rng=rng)]
     else:
         sources = bagged(case)
-    over = None if watched is None or steps is not None else whole("watched", watched, 1)
     few = (steps or 1) * size * S * A <= KEPT
     job = _Job(read, gamma, steps, over, model.allowed, model.stranded, compiled.worth((size,), S), few)
     with places.pool(executor, workers, scheduler) as pool:
@@ -148,7 +157,7 @@ def posterior(
     claimed, each = job.values(*fitted)[:, 0] @ first, again.EACH if begun else 1
     by_decision = zip(*(ahead for _, ahead in found), strict=True)
     best = np.array([chances(np.concatenate(ahead), each if few else 1) for ahead in by_decision])
-    chance = _advised_best(next(iter(policies.values())), read[0], best)
+    chance = advised_best(next(iter(policies.values())), read[0], best)
     return Posterior(
         names=tuple(map(str, policies)),
         state_values=np.concatenate([values for values, _ in found], axis=1),
@@ -181,12 +190,17 @@ def drawn_values(
     S, A = model.counts.n_states, model.counts.n_actions
     read = [read_policy("", policy, S, A, rules.horizon) for policy in policies]
     over = None if rules.horizon is not None else watched
+    if unwritten(model.counts):
+        from certeq.questions.sparse_posterior import sparse_values
+
+        first = start_of(model, case.data.batch, start)
+        return sparse_values(case, read, first, known=start is not None, draws=draws, rng=rng, watched=over)
     usual = np.asarray(rules.discount), rules.horizon, over, model.allowed, model.stranded, compiled.worth((draws,), S)
     job, found = _Job(read, *usual), list[Floats]()
     for bag in draw_bagged(case, draws, rng=rng):
         values = np.concatenate([job.values(*one.block(i)) for one in bag.draws for i in one.blocks], axis=1)
-        first = bag.starts if start is None else start
-        found.append((values * (start_of(model, None, None) if first is None else first)).sum(axis=-1))
+        begun = bag.starts if start is None else start
+        found.append((values * (start_of(model, None, None) if begun is None else begun)).sum(axis=-1))
     return np.concatenate(found, axis=1)
 
 
@@ -254,7 +268,7 @@ class _Job:
         if told["exact"]:
             return told
         done, earned = (each[0] for each in follow(rows, reward, behavior(case.data.counts)))
-        return told | {"overstated": overstated(batch, paid, done, earned, gamma, self.watched)}
+        return told | {"overstated": overstated(batch, paid, lambda v: earned + gamma * done @ v, gamma, self.watched)}
 
     def _kept(self, lead: Floats) -> Any:
         return lead if self.exactly else np.sign(lead).astype(np.int8)
@@ -296,7 +310,7 @@ def best_in(model: Model, rows: Floats, reward: Floats, discount: float) -> Bool
     return np.asarray(job._solved(rows[None].copy(), reward[None]).tied[0])
 
 
-def _advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:
+def advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:
     """Probability that the advised action is best, ``(T, S)``; a random one, as often as it takes the best."""
     array = np.asarray(advised)
     silent = (array < 0) if array.dtype.kind in "iu" else np.zeros(array.shape[:-1], dtype=bool)
@@ -305,6 +319,10 @@ def _advised_best(advised: Any, policy: Floats, best: Floats) -> Floats:
 
 def decided_thinly(model: Model, policy: Floats, start: Floats, discount: float, horizon: int | None) -> float:
     """Share of a policy's decisions that are for pairs with few rows, as often as the fitted model leads to them."""
+    if unwritten(model.counts):
+        from certeq.questions.sparse_posterior import thinly
+
+        return thinly(model, policy, start, min(discount, 1 - 1 / (horizon or LASTING)))
     often = how_often(model, policy, start, discount, horizon)
     return float(often[model.counts.visits < FEW].sum() / often.sum())
 

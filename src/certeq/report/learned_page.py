@@ -16,6 +16,7 @@ from certeq.base.arrays import whole
 from certeq.base.display import harmless, number, percent, several, shorten
 from certeq.questions.alerts import alerts, checked, unasked
 from certeq.questions.findings import Findings
+from certeq.questions.sparse_draws import unwritten
 from certeq.report import drawings, embed, html, overview, tell
 from certeq.report import listing as tables
 
@@ -104,6 +105,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "origin", None if "origin" in missing else _of(findings.origin, lambda found: _harmless(found.lines()))
     yield "planning_discount", _of(findings.audit, lambda found: found.planning_discount)
     yield "posterior", findings.posterior
+    yield "large", unwritten(findings.learned.counts)
     yield "undecided", _of(findings.posterior, lambda found: tables.undecided_table(teller, found))
     yield "fragility", _of(findings.fragility, lambda found: _harmless(found.lines()))
     yield "asked", _of(findings.fragility, lambda found: int(found.asked.sum()))

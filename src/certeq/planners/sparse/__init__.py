@@ -57,10 +57,10 @@ def plan(problem: Problem, how: How) -> Solution:
     return inexact_policy_iteration(problem, how)
 
 
-def evaluate(problem: Problem, probabilities: Floats, threads: int | None) -> Floats:
+def evaluate(problem: Problem, probabilities: Floats, threads: int | None, tolerance: float = TOLERANCE) -> Floats:
     """Value ``(S,)`` of a policy ``(S, A)``."""
     from certeq.planners.sparse.iteration import inexact_policy_iteration
 
     taken = problem._replace(allowed=np.asarray(probabilities > 0))
     follow = probabilities if taken.allowed.sum() > problem.n_states else None  # one action is the best of one
-    return inexact_policy_iteration(taken, How(TOLERANCE, PASSES, Watch(), threads), follow).values
+    return inexact_policy_iteration(taken, How(tolerance, PASSES, Watch(), threads), follow).values

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from certeq.base.arrays import Floats
 from certeq.base.threads import run
-from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Operator, Rows, SparseRows
+from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Operator, Rows, SparseRows, parts
 from certeq.planners.problem import Problem
 from certeq.planners.sparse import kernels
 from certeq.planners.sparse.correction import ALL, FAILURES, Choice, Component, Follower
@@ -153,7 +153,7 @@ def decompose(model: Kernel) -> tuple[SparseRows, list[Weighted]]:
     data, rest = decompose(model.data)
     if not model.weight.any():
         return data, rest
-    both = [((1 - model.weight) * weight, leaf) for weight, leaf in rest] + _leaves(model.target, model.weight)
+    both = [((1 - model.weight) * weight, leaf) for weight, leaf in rest] + parts(model.target, model.weight)
     merged: list[Weighted] = []
     for weight, leaf in both:
         same = [i for i, (_, other) in enumerate(merged) if _alike(leaf, other)]
@@ -162,13 +162,6 @@ def decompose(model: Kernel) -> tuple[SparseRows, list[Weighted]]:
         else:
             merged.append((weight, leaf))
     return data, merged
-
-
-def _leaves(kernel: Kernel, weight: Floats) -> list[Weighted]:
-    if not isinstance(kernel, Mixture):
-        return [(weight, kernel)]
-    data, target = _leaves(kernel.data, (1 - kernel.weight) * weight), _leaves(kernel.target, kernel.weight * weight)
-    return data + target
 
 
 def _alike(one: Kernel, other: Kernel) -> bool:
