@@ -6,7 +6,7 @@ steps. A few value-iteration sweeps give the first policy; after that, each step
 step before. The regularized rows (1 - w)·data + w·target exist only inside the system that is being solved.
 
 All that a block of eight needs stands in one array ``w``, and `Places` tells where: it stays in the nearest cache, and
-passing one array around costs little, where each of fifteen would be reference counted at every call.
+one array is passed around instead of fifteen.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ TIE, ROUNDING = 1e-10, 1e-13  # as in certeq.planners.backup: what counts as a t
 MASS_TOLERANCE = 1e-9  # as in certeq.model.kernel
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_lean = njit(inner=True, lean=True, nogil=True, error_model="numpy")
 
 
 class Places(NamedTuple):
@@ -66,7 +67,7 @@ class Places(NamedTuple):
     end: int
 
 
-@_compile
+@_lean
 def _places(S: int, A: int, GS: int, GA: int, flat: bool) -> Places:
     pairs, targets, N = S * A, GS * GA, S + S % 2
     G = pairs * S
@@ -78,7 +79,7 @@ def _places(S: int, A: int, GS: int, GA: int, flat: bool) -> Places:
     return Places(S, A, N, GS, GA, flat, 0, G, weight, R, Q, D, F, B, P, L, V, M, discount, discount + 1)
 
 
-@_compile
+@_lean
 def _shape(target: Any) -> Any:
     """Sizes GS and GA of the target, 0 if all is zero, and whether it is flat."""
     rows, flat = target.reshape(-1, target.shape[3]), target.shape[1] == 1 and target.shape[2] == 1
@@ -90,7 +91,7 @@ def _shape(target: Any) -> Any:
     return (target.shape[1], target.shape[2], flat) if some else (0, 0, False)
 
 
-@_compile
+@_lean
 def _fetch(first: int, stop: int, step: int, source: Any, of: Any, held: Any, w: Any, at: int) -> bool:
     """Put the lines of eight chains into their lanes, unless they are there, and tell whether that changed anything.
 
@@ -108,14 +109,14 @@ def _fetch(first: int, stop: int, step: int, source: Any, of: Any, held: Any, w:
     return changed
 
 
-@_compile
+@_lean
 def _ask_ahead(first: int, stop: int, half: int, source: Any, of: Any) -> None:
     """Ask for half of the lines that the next block will fetch, while this one is worked on."""
     for lane in range(half * WIDTH // 2, (half + 1) * WIDTH // 2):
         prefetch(source, of[min(first + WIDTH + lane, stop - 1), 0])
 
 
-@_compile
+@_lean
 def _rows_are_good(w: Any, at: Places, unclear: float) -> bool:
     """Check, while the rows are in cache, that all are probabilities that sum to at most one. NaN fails.
 
@@ -137,7 +138,7 @@ def _rows_are_good(w: Any, at: Places, unclear: float) -> bool:
     return not anywhere(bad)
 
 
-@_compile
+@_lean
 def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
     """``out`` = rows times V; four rows at a time, so that each value is read once for all four."""
     fours = count - count % 4
@@ -161,7 +162,7 @@ def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
         store(w, out + i, a)
 
 
-@_compile
+@_lean
 def _backup(w: Any, at: Places, V: int) -> Any:
     """Back the values that stand at V up into Q and its best B. Returns what is rounding among Q, and what is a tie."""
     _expect(w, at.T, V, at.D, at.S * at.A, at.S)
@@ -169,7 +170,7 @@ def _backup(w: Any, at: Places, V: int) -> Any:
     return _mix(w, at)
 
 
-@_compile
+@_lean
 def _mix(w: Any, at: Places) -> Any:
     """The rest of a backup, where it is known what to expect: D after the data's rows, F after the target's."""
     S, A, GS, GA = at.S, at.A, at.GS, at.GA
@@ -194,7 +195,7 @@ def _mix(w: Any, at: Places) -> Any:
     return rounding, plus(rounding, fill(TIE), high - low)
 
 
-@_compile
+@_lean
 def _improve(w: Any, at: Places, rounding: Any) -> Any:
     """Improve the policy P by Q, and return the lanes in which it changed (1 or 0).
 
@@ -215,7 +216,7 @@ def _improve(w: Any, at: Places, rounding: Any) -> Any:
     return changed
 
 
-@_compile
+@_lean
 def _note_lowest(w: Any, at: Places, tie: Any) -> None:
     """Note in L the lowest of the tied actions of each state."""
     for s in range(at.S):
@@ -225,7 +226,7 @@ def _note_lowest(w: Any, at: Places, tie: Any) -> None:
         store(w, at.L + s, lowest)
 
 
-@_compile
+@_lean
 def _write_system(w: Any, at: Places) -> None:
     """M = I - γP_π and, as last column, R_π. If S is odd, one more line and column say that nothing is nothing."""
     S, A, N, GS, GA = at.S, at.A, at.N, at.GS, at.GA
@@ -260,7 +261,7 @@ def _write_system(w: Any, at: Places) -> None:
             store(w, at.M + S * (N + 1) + j, one if j == S else zero)
 
 
-@_compile
+@_lean
 def _solve_system(w: Any, at: Places) -> None:
     """V = solution of M by elimination in blocks of 2 x 2, which takes half the reading, writing and dividing."""
     N, M, V = at.N, at.M, at.V
@@ -296,7 +297,7 @@ def _solve_system(w: Any, at: Places) -> None:
         store(w, V + k + 1, plus(load(w, lower + k) * x, load(w, lower + k + 1), y))
 
 
-@_compile
+@_lean
 def _start(w: Any, at: Places) -> None:
     """First policy: value iteration from the best immediate rewards."""
     for s in range(at.S):
@@ -311,7 +312,7 @@ def _start(w: Any, at: Places) -> None:
     _improve(w, at, rounding)
 
 
-@_compile
+@_lean
 def _go_on(w: Any, at: Places) -> None:
     """First policy of a further step: a sweep from the values of the step before saves many an evaluation.
 
@@ -321,7 +322,7 @@ def _go_on(w: Any, at: Places) -> None:
     _improve(w, at, rounding)
 
 
-@_compile
+@_lean
 def _iterate(w: Any, at: Places, limit: int) -> Any:
     """Policy iteration from the policy P. Returns how many rounds each lane took, more than the limit if it was not
     enough, and what is a tie among the last action values Q.
@@ -338,7 +339,7 @@ def _iterate(w: Any, at: Places, limit: int) -> Any:
     return rounds, tie
 
 
-@_compile
+@_lean
 def _residual(w: Any, at: Places) -> Any:
     """Largest |B - V|."""
     worst = fill(0.0)

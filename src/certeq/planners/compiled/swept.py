@@ -41,6 +41,7 @@ from certeq.planners.compiled.small import (
 )
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_lean = njit(inner=True, lean=True, nogil=True, error_model="numpy")
 
 
 class More(NamedTuple):
@@ -57,7 +58,7 @@ class More(NamedTuple):
     end: int
 
 
-@_compile
+@_lean
 def _more(at: Places) -> More:
     S, pairs, N = at.S, at.S * at.A, at.N
     T = at.end
@@ -72,7 +73,7 @@ def _more(at: Places) -> More:
                 optimal + S + 3)  # fmt: skip
 
 
-@_compile
+@_lean
 def _count(w: Any, at: Places, more: More) -> None:
     """Make frequencies of the counts that stand at T; a pair without visits has the uniform row."""
     S, pairs = at.S, at.S * at.A
@@ -90,7 +91,7 @@ def _count(w: Any, at: Places, more: More) -> None:
     store(w, more.mean, total / fill(float(pairs)))
 
 
-@_compile
+@_lean
 def _weigh(w: Any, at: Places, more: More, kind: int) -> None:
     """Weights of all pairs: the same for all, or M / (c + M) with a magnitude M that is said, or relative to the data.
 
@@ -107,7 +108,7 @@ def _weigh(w: Any, at: Places, more: More, kind: int) -> None:
         store(w, at.weight + pair, weight)
 
 
-@_compile
+@_lean
 def _note_ties(w: Any, at: Places, more: More, tie: Any) -> Any:
     """Note which actions are tied, and the lowest; return the lanes where they are others than before (1 or 0)."""
     S, A = at.S, at.A
@@ -126,7 +127,7 @@ def _note_ties(w: Any, at: Places, more: More, tie: Any) -> Any:
     return changed
 
 
-@_compile
+@_lean
 def _value(w: Any, truth: Places, taken: int) -> None:
     """V = values in the truth of the policy that takes each of the tied actions equally often."""
     S, A, N = truth.S, truth.A, truth.N
@@ -153,7 +154,7 @@ def _value(w: Any, truth: Places, taken: int) -> None:
     _solve_system(w, truth)
 
 
-@_compile
+@_lean
 def _lose(w: Any, more: More, importance: Any) -> Any:
     """Loss: what the values lack of the optimal ones, each state as important as is said."""
     lost = fill(0.0)
