@@ -221,6 +221,22 @@ def add_up(x: Any) -> float:
     return sum_
 
 
+@intrinsic
+def as_written(typing: Any) -> Any:
+    """``as_written()``: leave the loop in which this stands as it is.
+
+    The compiler would unroll it several times over, with further loops for what is left, and where there are ten states
+    or two actions, choosing among these takes as long as the work. It may not copy what `convergent` says not to.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        nothing = builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
+        nothing.attributes.add("convergent")
+        return context.get_dummy_value()
+
+    return types.none(), code
+
+
 @_lean
 def larger(a: Any, b: Any) -> Any:
     """``larger(a, b)``: lane by lane, the larger one."""

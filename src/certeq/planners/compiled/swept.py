@@ -15,6 +15,7 @@ from certeq.base.compiling import njit
 from certeq.base.lanes import (
     WIDTH,
     anywhere,
+    as_written,
     fill,
     largest,
     load,
@@ -82,11 +83,13 @@ def _count(w: Any, at: Places, more: More) -> None:
     for pair in range(pairs):
         row, visits = at.T + pair * S, zero
         for j in range(S):
+            as_written()
             visits = visits + load(w, row + j)
         store(w, more.visits + pair, visits)
         total = total + visits
         scale = one / where_equal(visits, zero, one, visits)
         for j in range(S):
+            as_written()
             store(w, row + j, where_equal(visits, zero, uniform, load(w, row + j) * scale))
     store(w, more.mean, total / fill(float(pairs)))
 
@@ -116,6 +119,7 @@ def _note_ties(w: Any, at: Places, more: More, tie: Any) -> Any:
     for s in range(S):
         least, bits, lowest = load(w, at.B + s) - tie, zero, zero
         for a in range(A - 1, -1, -1):
+            as_written()
             q = load(w, at.Q + s * A + a)
             taken = where_greater(least, q, zero, one)
             lowest = where_greater(least, q, lowest, fill(float(a)))
@@ -136,6 +140,7 @@ def _value(w: Any, truth: Places, taken: int) -> None:
         first, row = s * A, truth.M + s * (N + 1)
         number, gain = zero, zero
         for a in range(A):
+            as_written()
             chosen = load(w, taken + first + a)
             number = number + chosen
             gain = plus(gain, chosen, load(w, truth.R + first + a))
@@ -143,6 +148,7 @@ def _value(w: Any, truth: Places, taken: int) -> None:
         for j in range(S):
             entry = zero
             for a in range(A):
+                as_written()
                 entry = plus(entry, load(w, taken + first + a), load(w, truth.T + (first + a) * S + j))
             store(w, row + j, zero - discount * share * entry)
         store(w, row + s, load(w, row + s) + one)
@@ -199,8 +205,8 @@ def sweep_small(
     for first in range(start, stop, WIDTH):
         fresh = False
         if valued:
-            fresh = _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, more.truth.T)
-            fresh |= _fetch(first, stop, 0, flat_gain, gain_of, held[1], w, more.truth.R)
+            fresh = _fetch(first, stop, 0, flat_rows, rows_of, held, 0, w, more.truth.T)
+            fresh |= _fetch(first, stop, 0, flat_gain, gain_of, held, 1, w, more.truth.R)
         if fresh:
             _start(w, more.truth)
             rounds, _ = _iterate(w, more.truth, limit)
@@ -209,19 +215,19 @@ def sweep_small(
             for s in range(S):
                 store(w, more.optimal + s, load(w, more.truth.V + s))
             _ask_ahead(first, stop, 0, flat_rows, rows_of)
-        counted = _fetch(first, stop, 0, flat_counts, counts_of, held[2], w, at.T)
+        counted = _fetch(first, stop, 0, flat_counts, counts_of, held, 2, w, at.T)
         if counted:
             _count(w, at, more)
         if GS > 0:
-            _fetch(first, stop, 0, flat_target, target_of, held[3], w, at.G)
+            _fetch(first, stop, 0, flat_target, target_of, held, 3, w, at.G)
         for step in range(steps):
             if kind == GIVEN:
-                _fetch(first, stop, step, flat_amount, amount_of, held[4], w, at.weight)
-            elif _fetch(first, stop, step, flat_amount, amount_of, held[4], w, more.amount) or counted:
+                _fetch(first, stop, step, flat_amount, amount_of, held, 4, w, at.weight)
+            elif _fetch(first, stop, step, flat_amount, amount_of, held, 4, w, more.amount) or counted:
                 _weigh(w, at, more, kind)
                 counted = False
-            _fetch(first, stop, step, flat_discount, discount_of, held[5], w, at.discount)
-            _fetch(first, stop, step, flat_reward, reward_of, held[6], w, at.R)
+            _fetch(first, stop, step, flat_discount, discount_of, held, 5, w, at.discount)
+            _fetch(first, stop, step, flat_reward, reward_of, held, 6, w, at.R)
             if step == 0:
                 _start(w, at)
                 _ask_ahead(first, stop, 0, flat_counts, counts_of)
