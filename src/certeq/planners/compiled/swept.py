@@ -189,11 +189,11 @@ def sweep_small(
     flat_discount, valued = discount.reshape(-1, 1), rows.shape[0] > 0
     counts_of, target_of = counts_of.reshape(-1, 1), target_of.reshape(-1, 1)
     rows_of, gain_of = rows_of.reshape(-1, 1), gain_of.reshape(-1, 1)
-    flat_policy, flat_tied, flat_loss = policy.reshape(-1, S), tied.reshape(-1, S), loss.reshape(-1, 1)
+    flat_policy, flat_tied, flat_loss = policy.reshape(-1, S), tied.reshape(-1, S), loss.reshape(-1)
     flat_values, flat_iterations, flat_residual = (
         values.reshape(-1, S),
-        iterations.reshape(-1, 1),
-        residual.reshape(-1, 1),
+        iterations.reshape(-1),
+        residual.reshape(-1),
     )
     at = _places(S, A, GS, GA, flat)
     more = _more(at)
@@ -201,7 +201,7 @@ def sweep_small(
     w[:] = 0.0  # weights of the truth, among others
     store(w, more.truth.discount, fill(true_discount))
     held, lines = np.full((7, WIDTH), -1), np.empty(WIDTH, dtype=np.int64)
-    most = float(limit)
+    most, discounts, rewards = float(limit), discount_of.shape[1], reward_of.shape[1]
     for first in range(start, stop, WIDTH):
         fresh = False
         if valued:
@@ -226,8 +226,10 @@ def sweep_small(
             elif _fetch(first, stop, step, flat_amount, amount_of, held, 4, w, more.amount) or counted:
                 _weigh(w, at, more, kind)
                 counted = False
-            _fetch(first, stop, step, flat_discount, discount_of, held, 5, w, at.discount)
-            _fetch(first, stop, step, flat_reward, reward_of, held, 6, w, at.R)
+            if step == 0 or discounts > 1:
+                _fetch(first, stop, step, flat_discount, discount_of, held, 5, w, at.discount)
+            if step == 0 or rewards > 1:
+                _fetch(first, stop, step, flat_reward, reward_of, held, 6, w, at.R)
             if step == 0:
                 _start(w, at)
                 _ask_ahead(first, stop, 0, flat_counts, counts_of)
@@ -244,8 +246,9 @@ def sweep_small(
                 store(w, more.answer + 1, rounds)
                 store(w, more.answer + 2, _residual(w, at))
                 scatter(w, at.V, lines, flat_values)
-                scatter(w, more.answer + 1, lines, flat_iterations)
-                scatter(w, more.answer + 2, lines, flat_residual)
+                for lane in range(WIDTH):
+                    flat_iterations[lines[lane]] = w[(more.answer + 1) * WIDTH + lane]
+                    flat_residual[lines[lane]] = w[(more.answer + 2) * WIDTH + lane]
                 continue
             if largest(rounds) > most:
                 return first
@@ -257,7 +260,8 @@ def sweep_small(
                 fresh = False
             scatter(w, at.L, lines, flat_policy)
             scatter(w, more.tied, lines, flat_tied)
-            scatter(w, more.answer, lines, flat_loss)
+            for lane in range(WIDTH):
+                flat_loss[lines[lane]] = w[more.answer * WIDTH + lane]
         if valued:
             for lane in range(WIDTH):
                 lines[lane] = min(first + lane, stop - 1)
