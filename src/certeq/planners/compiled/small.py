@@ -58,7 +58,7 @@ class Places(NamedTuple):
     R: int  # (S, A), minus infinity where an action is not allowed
     Q: int  # (S, A)
     D: int  # (S, A): expected value after each data row
-    F: int  # (GS, GA): expected value after each target row
+    F: int  # (GS, GA): expected value after each target row; without any, one zero
     B: int  # (S,): best Q
     P: int  # (S,): policy, as floats
     L: int  # (S,): lowest tied actions, likewise
@@ -74,7 +74,8 @@ def _places(S: int, A: int, GS: int, GA: int, flat: bool) -> Places:
     G = pairs * S
     weight = G + targets * S
     R, Q, D, F = weight + pairs, weight + 2 * pairs, weight + 3 * pairs, weight + 4 * pairs
-    B, P, L, V = F + targets, F + targets + S, F + targets + 2 * S, F + targets + 3 * S
+    B = F + max(targets, 1)
+    P, L, V = B + S, B + 2 * S, B + 3 * S
     M = V + N
     discount = M + N * (N + 1)
     return Places(S, A, N, GS, GA, flat, 0, G, weight, R, Q, D, F, B, P, L, V, M, discount, discount + 1)
@@ -398,6 +399,7 @@ def plan_small(
     all_allowed = allowed.all()
     at = _places(S, A, GS, GA, flat)
     w, answer = room(at.end), room(2)
+    store(w, at.F, fill(0.0))
     held, lines = np.full((5, WIDTH), -1), np.empty(WIDTH, dtype=np.int64)
     flat_policy, flat_values = policy.reshape(-1, S), values.reshape(-1, S)
     flat_iterations, flat_residual = iterations.reshape(-1, 1), residual.reshape(-1, 1)
