@@ -9,6 +9,7 @@ from numba import njit
 from certeq.base.lanes import (
     WIDTH,
     anywhere,
+    as_written,
     fill,
     gather,
     larger,
@@ -157,3 +158,17 @@ def test_room_is_for_so_many_groups_at_a_multiple_of_sixty_four_bytes(n):
     for space in (room(n) for _ in range(5)):
         assert space.shape == (n * WIDTH,)
         assert space.ctypes.data % 64 == 0
+
+
+@njit
+def added_as_written(numbers):
+    total = 0.0
+    for number in numbers:
+        as_written()
+        total += number
+    return total
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 100])
+def test_a_loop_that_is_left_as_it_is_written_does_what_is_written(n):
+    assert added_as_written(np.arange(float(n))) == n * (n - 1) / 2

@@ -54,14 +54,17 @@ if "_config_fname" in vars(config):
     config._config_fname = os.devnull  # nor later, whenever something is compiled
 
 
-def njit(*, cache: bool = False, inner: bool = False, **options: Any) -> Callable[[Any], Any]:
+def njit(*, cache: bool = False, inner: bool = False, lean: bool = False, **options: Any) -> Callable[[Any], Any]:
     """Compile a function as `numba.njit` does; with ``cache``, keep what was compiled in a safe place.
 
     An ``inner`` function is called by other kernels only. It needs no way in from Python, which for arguments of many
-    arrays is more code than the function itself, and is kept within those who call it.
+    arrays is more code than the function itself, and is kept within those who call it. A ``lean`` one makes no arrays.
+    So it need not count who holds those that it is given, which would take longer than many a small function itself.
     """
     if inner:
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    if lean:
+        options |= {"_nrt": False}
     compile_ = numba.njit(**options)
 
     def compiled(function: Any) -> Any:

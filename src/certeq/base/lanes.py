@@ -23,6 +23,7 @@ from numba.extending import intrinsic as _intrinsic
 from numba.extending import lower_builtin, models, register_model, type_callable
 
 WIDTH = 8
+_lean = njit(cache=True, lean=True, nogil=True)
 intrinsic: Any = _intrinsic  # Numba's own annotation does not know that it takes the typing context away
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 _WHOLE = ir.VectorType(ir.IntType(64), WIDTH)
@@ -220,13 +221,29 @@ def add_up(x: Any) -> float:
     return sum_
 
 
-@njit(cache=True, nogil=True)
+@intrinsic
+def as_written(typing: Any) -> Any:
+    """``as_written()``: leave the loop in which this stands as it is.
+
+    The compiler would unroll it several times over, with further loops for what is left, and where there are ten states
+    or two actions, choosing among these takes as long as the work. It may not copy what `convergent` says not to.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        nothing = builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
+        nothing.attributes.add("convergent")
+        return context.get_dummy_value()
+
+    return types.none(), code
+
+
+@_lean
 def larger(a: Any, b: Any) -> Any:
     """``larger(a, b)``: lane by lane, the larger one."""
     return where_greater(a, b, a, b)
 
 
-@njit(cache=True, nogil=True)
+@_lean
 def smaller(a: Any, b: Any) -> Any:
     """``smaller(a, b)``: lane by lane, the smaller one."""
     return where_greater(b, a, a, b)
@@ -327,7 +344,7 @@ def _prefetch(typing: Any, array: Any, index: Any) -> Any:
     return types.none(array, types.intp), code
 
 
-@njit(cache=True, nogil=True)
+@_lean
 def prefetch(source: Any, line: int) -> None:
     """Ask for a line of ``source`` (n, m) ahead of time. Not for many at once: requests would queue up."""
     m = source.shape[1]
@@ -335,7 +352,7 @@ def prefetch(source: Any, line: int) -> None:
         _prefetch(source, line * m + column)
 
 
-@njit(cache=True, nogil=True)
+@_lean
 def gather(source: Any, of: Any, out: Any, at: int) -> None:
     """Put line ``of[l]`` of ``source`` (n, m) into lane l of the m groups of ``out`` that begin with number ``at``."""
     m = source.shape[1]
@@ -349,7 +366,7 @@ def gather(source: Any, of: Any, out: Any, at: int) -> None:
     _turn(source, of, m - WIDTH, out, at)  # may write some columns once more
 
 
-@njit(cache=True, nogil=True)
+@_lean
 def scatter(source: Any, at: int, of: Any, out: Any) -> None:
     """Put lane l of the m groups of ``source`` that begin with number ``at`` into line ``of[l]`` of ``out`` (n, m)."""
     m = out.shape[1]

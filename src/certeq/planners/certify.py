@@ -103,4 +103,6 @@ def _steps(problem: Problem) -> Floats:
 
 def _greatest_mass(problem: Problem) -> Floats:
     """Greatest sum of a row that may be chosen, ``(...)``."""
+    if problem.allowed.ndim == 2 and problem.allowed.all():
+        return np.asarray(problem.model.mass().max(axis=(-2, -1), initial=0))
     return np.asarray(np.where(problem.allowed, problem.model.mass(), 0).max(axis=(-2, -1), initial=0))

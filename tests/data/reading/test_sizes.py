@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certeq.data.reading.sizes import _struct
+from certeq.data.reading.sizes import VALUE, _pages, _struct
 
 NUMBERS = st.integers(-(2**62), 2**62) | st.integers(-70, 70)
 FIELDS = st.deferred(lambda: st.dictionaries(st.integers(1, 40), VALUES, max_size=6))
@@ -55,3 +55,18 @@ def expected(value):
 def test_a_structure_is_read_as_it_was_written(fields, after):
     data = written(fields)
     assert _struct(memoryview(b"?" + data + after), 1) == (expected(fields), 1 + len(data))
+
+
+PAGES = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 1, 70, 9000]), st.binary(max_size=2)), max_size=12)
+
+
+@given(st.lists(PAGES, max_size=3))
+def test_pages_are_as_large_as_their_headers_say_also_where_a_header_was_seen_before(columns):
+    data, chunks, sizes = b"", [], []
+    for pages in columns:
+        start = len(data)
+        for packed, values, text in pages:
+            data += written({2: 10 * packed, 3: packed, 5: {1: values}, 9: text}) + b"\x15" * packed
+            sizes.append(10 * packed + VALUE * values)
+        chunks.append({3: {7: len(data) - start, 9: start}})
+    assert list(_pages(memoryview(data), {1: chunks})) == sizes

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from certeq import solve
 from certeq.base.threads import run
 from certeq.model.kernel import Mixture, Rows
 from certeq.planners.compiled.operands import operands
@@ -172,3 +173,13 @@ def test_stopping_early_leaves_an_honest_residual():
     _, values, _, residual, _ = planned(parts, limit=1)
     backed_up = (R + 0.99 * T @ values.ravel()).max(axis=1)
     assert residual.item() == pytest.approx(np.abs(backed_up - values.ravel()).max(), abs=1e-12)
+
+
+def test_a_target_without_anything_ends_the_episode():
+    rng = np.random.default_rng(5)
+    rows, reward = rng.dirichlet(np.ones(4), size=(9, 4, 2)), rng.normal(size=(9, 4, 2))
+    model = Mixture(Rows(rows), np.full((9, 4, 2), 0.3), Rows(np.zeros((1, 1, 4))))
+    fast, plain = (solve(model, reward, 0.95, engine=engine) for engine in ("numba", "numpy"))
+    np.testing.assert_array_equal(fast.policy, plain.policy)
+    np.testing.assert_allclose(fast.values, plain.values, atol=1e-12)
+    assert (fast.residual < 1e-12).all()

@@ -15,6 +15,7 @@ from typing import Any
 VALUE = 8  # bytes of a value in memory, at least
 PIECE = 1024  # bytes of whatever is kept about a page or a batch
 FOOTER = 32 << 20  # bytes of a Parquet footer: more than 100,000 column chunks
+HEADER, HEADERS = 1024, 1024  # bytes of a page's header that is remembered, at most, and how many are
 DEEPEST = 64  # levels of a Parquet schema; a list takes two
 Thrift = dict[int, Any]
 NONE: Thrift = {}
@@ -72,17 +73,27 @@ def _groups(data: memoryview) -> list[Thrift]:
 
 
 def _pages(data: memoryview, group: Thrift) -> Iterator[int]:
-    """Bytes of each page of each column of a group, from where a decoder begins to where it stops."""
+    """Bytes of each page of each column of a group, from where a decoder begins to where it stops.
+
+    Most headers say, byte for byte, what one before them said, and that is not read again.
+    """
+    known: dict[bytes, tuple[int, int]] = {}  # what a header says: bytes of the page, and to where the next one begins
+    length = 0  # of the header that was read last
     for about in (chunk.get(3, {}) for chunk in group.get(1, [])):
         at = about.get(11, about[9])
         end = min(at + about[7], len(data))
         while at < end:
-            page, at = _struct(data, at)
-            values = max(page.get(5, NONE).get(1, 0), page.get(7, NONE).get(1, 0), page.get(8, NONE).get(1, 0))
-            if min(page[2], page[3], values) < 0:
-                raise Damaged("a page has a negative size")
-            yield page[2] + VALUE * values
-            at += page[3]
+            said = known.get(bytes(data[at : at + length]))
+            if said is None:
+                page, after = _struct(data, at)
+                values = max(page.get(5, NONE).get(1, 0), page.get(7, NONE).get(1, 0), page.get(8, NONE).get(1, 0))
+                if min(page[2], page[3], values) < 0:
+                    raise Damaged("a page has a negative size")
+                said, length = (page[2] + VALUE * values, after - at + page[3]), min(after - at, HEADER)
+                if after - at == length and len(known) < HEADERS:
+                    known[bytes(data[at:after])] = said
+            yield said[0]
+            at += said[1]
 
 
 def _check_depth(children: list[int]) -> None:

@@ -7,8 +7,10 @@ per chain and starts each step from the plan of the step before.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from math import prod
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -43,7 +45,7 @@ class Operands:
     @property
     def arrays(self) -> tuple[Any, ...]:
         """All operands with their indices, in the order in which planning kernels take them."""
-        return tuple(getattr(self, field.name) for field in fields(self)[2:])
+        return _arrays(self)
 
     @property
     def chains(self) -> int:
@@ -57,6 +59,9 @@ class Operands:
             np.array(np.broadcast_to(of, shape)) for of in (self.weight_of, self.reward_of, self.discount_of)
         )
         return replace(self, weight_of=weight, reward_of=reward, discount_of=discount)
+
+
+_arrays: Callable[[Operands], tuple[Any, ...]] = attrgetter(*(field.name for field in fields(Operands)[2:]))
 
 
 def operands(

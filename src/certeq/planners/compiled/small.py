@@ -6,7 +6,7 @@ steps. A few value-iteration sweeps give the first policy; after that, each step
 step before. The regularized rows (1 - w)·data + w·target exist only inside the system that is being solved.
 
 All that a block of eight needs stands in one array ``w``, and `Places` tells where: it stays in the nearest cache, and
-passing one array around costs little, where each of fifteen would be reference counted at every call.
+one array is passed around instead of fifteen.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from certeq.base.compiling import njit
 from certeq.base.lanes import (
     WIDTH,
     anywhere,
+    as_written,
     fill,
     gather,
     larger,
@@ -39,6 +40,7 @@ TIE, ROUNDING = 1e-10, 1e-13  # as in certeq.planners.backup: what counts as a t
 MASS_TOLERANCE = 1e-9  # as in certeq.model.kernel
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_lean = njit(inner=True, lean=True, nogil=True, error_model="numpy")
 
 
 class Places(NamedTuple):
@@ -56,7 +58,7 @@ class Places(NamedTuple):
     R: int  # (S, A), minus infinity where an action is not allowed
     Q: int  # (S, A)
     D: int  # (S, A): expected value after each data row
-    F: int  # (GS, GA): expected value after each target row
+    F: int  # (GS, GA): expected value after each target row; without any, one zero
     B: int  # (S,): best Q
     P: int  # (S,): policy, as floats
     L: int  # (S,): lowest tied actions, likewise
@@ -66,19 +68,20 @@ class Places(NamedTuple):
     end: int
 
 
-@_compile
+@_lean
 def _places(S: int, A: int, GS: int, GA: int, flat: bool) -> Places:
     pairs, targets, N = S * A, GS * GA, S + S % 2
     G = pairs * S
     weight = G + targets * S
     R, Q, D, F = weight + pairs, weight + 2 * pairs, weight + 3 * pairs, weight + 4 * pairs
-    B, P, L, V = F + targets, F + targets + S, F + targets + 2 * S, F + targets + 3 * S
+    B = F + max(targets, 1)
+    P, L, V = B + S, B + 2 * S, B + 3 * S
     M = V + N
     discount = M + N * (N + 1)
     return Places(S, A, N, GS, GA, flat, 0, G, weight, R, Q, D, F, B, P, L, V, M, discount, discount + 1)
 
 
-@_compile
+@_lean
 def _shape(target: Any) -> Any:
     """Sizes GS and GA of the target, 0 if all is zero, and whether it is flat."""
     rows, flat = target.reshape(-1, target.shape[3]), target.shape[1] == 1 and target.shape[2] == 1
@@ -90,12 +93,14 @@ def _shape(target: Any) -> Any:
     return (target.shape[1], target.shape[2], flat) if some else (0, 0, False)
 
 
-@_compile
-def _fetch(first: int, stop: int, step: int, source: Any, of: Any, held: Any, w: Any, at: int) -> bool:
+@_lean
+def _fetch(first: int, stop: int, step: int, source: Any, of: Any, memory: Any, what: int, w: Any, at: int) -> bool:
     """Put the lines of eight chains into their lanes, unless they are there, and tell whether that changed anything.
 
-    ``held`` remembers which lines are there. Past the last chain, lanes repeat it. See `Operands` for ``of``.
+    ``memory`` of this, its line ``what``, says which lines are there. Past the last chain, lanes repeat it. See
+    `Operands` for ``of``.
     """
+    held = memory[what]
     if (source.shape[0] == 1 and held[0] == 0) or (step > 0 and of.shape[1] == 1):
         return False  # there is nothing else to fetch
     changed, column, last = False, min(step, of.shape[1] - 1), min(stop, of.shape[0]) - 1
@@ -108,14 +113,14 @@ def _fetch(first: int, stop: int, step: int, source: Any, of: Any, held: Any, w:
     return changed
 
 
-@_compile
+@_lean
 def _ask_ahead(first: int, stop: int, half: int, source: Any, of: Any) -> None:
     """Ask for half of the lines that the next block will fetch, while this one is worked on."""
     for lane in range(half * WIDTH // 2, (half + 1) * WIDTH // 2):
         prefetch(source, of[min(first + WIDTH + lane, stop - 1), 0])
 
 
-@_compile
+@_lean
 def _rows_are_good(w: Any, at: Places, unclear: float) -> bool:
     """Check, while the rows are in cache, that all are probabilities that sum to at most one. NaN fails.
 
@@ -128,6 +133,7 @@ def _rows_are_good(w: Any, at: Places, unclear: float) -> bool:
     for row in range(at.S * at.A):
         mass, least = zero, zero
         for j in range(at.S):
+            as_written()
             p = load(w, at.T + row * at.S + j)
             mass = mass + p
             least = smaller(p, least)
@@ -137,7 +143,7 @@ def _rows_are_good(w: Any, at: Places, unclear: float) -> bool:
     return not anywhere(bad)
 
 
-@_compile
+@_lean
 def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
     """``out`` = rows times V; four rows at a time, so that each value is read once for all four."""
     fours = count - count % 4
@@ -145,6 +151,7 @@ def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
         first = rows + i * S
         a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
         for j in range(S):
+            as_written()
             v = load(w, V + j)
             a = plus(a, load(w, first + j), v)
             b = plus(b, load(w, first + S + j), v)
@@ -157,11 +164,12 @@ def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
     for i in range(fours, count):
         a = fill(0.0)
         for j in range(S):
+            as_written()
             a = plus(a, load(w, rows + i * S + j), load(w, V + j))
         store(w, out + i, a)
 
 
-@_compile
+@_lean
 def _backup(w: Any, at: Places, V: int) -> Any:
     """Back the values that stand at V up into Q and its best B. Returns what is rounding among Q, and what is a tie."""
     _expect(w, at.T, V, at.D, at.S * at.A, at.S)
@@ -169,32 +177,31 @@ def _backup(w: Any, at: Places, V: int) -> Any:
     return _mix(w, at)
 
 
-@_compile
+@_lean
 def _mix(w: Any, at: Places) -> Any:
     """The rest of a backup, where it is known what to expect: D after the data's rows, F after the target's."""
-    S, A, GS, GA = at.S, at.A, at.GS, at.GA
+    S, A = at.S, at.A
     discount, never, top = load(w, at.discount), fill(-np.inf), fill(np.inf)
-    other = load(w, at.F) if GS == 1 and GA == 1 else fill(0.0)
+    by_state, by_action = at.GA if at.GS > 1 else 0, 1 if at.GA > 1 else 0
     low, high = top, never
     for s in range(S):
-        best = never
-        for a in range(A):
-            pair = s * A + a
-            if GS > 1 or GA > 1:
-                other = load(w, at.F + (s if GS > 1 else 0) * GA + (a if GA > 1 else 0))
+        best, pair, other = never, s * A, at.F + s * by_state
+        for _ in range(A):
+            as_written()
             future = load(w, at.D + pair)
-            future = plus(future, load(w, at.weight + pair), other - future)
+            future = plus(future, load(w, at.weight + pair), load(w, other) - future)
             q = plus(load(w, at.R + pair), discount, future)
             store(w, at.Q + pair, q)
             best = larger(q, best)
             low = smaller(where_greater(q, never, q, top), low)  # what is not allowed has no say
+            pair, other = pair + 1, other + by_action
         store(w, at.B + s, best)
         high = larger(best, high)
     rounding = fill(ROUNDING) * larger(high, fill(0.0) - low)  # the larger of |low| and |high|
     return rounding, plus(rounding, fill(TIE), high - low)
 
 
-@_compile
+@_lean
 def _improve(w: Any, at: Places, rounding: Any) -> Any:
     """Improve the policy P by Q, and return the lanes in which it changed (1 or 0).
 
@@ -206,6 +213,7 @@ def _improve(w: Any, at: Places, rounding: Any) -> Any:
         old, least = load(w, at.P + s), load(w, at.B + s) - rounding
         new, held = old, never
         for a in range(A - 1, -1, -1):
+            as_written()
             q, number = load(w, at.Q + s * A + a), fill(float(a))
             new = where_greater(least, q, new, number)
             held = where_equal(old, number, q, held)
@@ -215,17 +223,18 @@ def _improve(w: Any, at: Places, rounding: Any) -> Any:
     return changed
 
 
-@_compile
+@_lean
 def _note_lowest(w: Any, at: Places, tie: Any) -> None:
     """Note in L the lowest of the tied actions of each state."""
     for s in range(at.S):
         lowest, least = fill(0.0), load(w, at.B + s) - tie
         for a in range(at.A - 1, -1, -1):
+            as_written()
             lowest = where_greater(least, load(w, at.Q + s * at.A + a), lowest, fill(float(a)))
         store(w, at.L + s, lowest)
 
 
-@_compile
+@_lean
 def _write_system(w: Any, at: Places) -> None:
     """M = I - γP_π and, as last column, R_π. If S is odd, one more line and column say that nothing is nothing."""
     S, A, N, GS, GA = at.S, at.A, at.N, at.GS, at.GA
@@ -234,23 +243,29 @@ def _write_system(w: Any, at: Places) -> None:
         action, row, first = load(w, at.P + s), at.M + s * (N + 1), s * A
         weight, gain = load(w, at.weight + first), load(w, at.R + first)
         for a in range(1, A):
+            as_written()
             number = fill(float(a))
             weight = where_equal(action, number, load(w, at.weight + first + a), weight)
             gain = where_equal(action, number, load(w, at.R + first + a), gain)
         keep, pull = discount * (weight - one), zero - discount * weight
         level = pull * load(w, at.G) if at.flat else zero
         line, shared = at.T + first * S, at.G + (s if GS > 1 else 0) * GA * S
-        for j in range(S):  # two actions at once; where there is only one, what follows it is read and not taken
+        for j in range(0, N, 2):  # two columns and two actions at once; of what follows them, nothing stays
+            as_written()
             entry = where_equal(action, one, load(w, line + S + j), load(w, line + j))
+            after = where_equal(action, one, load(w, line + S + j + 1), load(w, line + j + 1))
             store(w, row + j, plus(level, keep, entry))
+            store(w, row + j + 1, plus(level, keep, after))
         for a in range(2, A):
             number = fill(float(a))
             for j in range(S):
+                as_written()
                 entry = plus(level, keep, load(w, line + a * S + j))
                 store(w, row + j, where_equal(action, number, entry, load(w, row + j)))
         for a in range(0 if at.flat else GA):
             factor = pull if GA == 1 else where_equal(action, fill(float(a)), pull, zero)
             for j in range(S):
+                as_written()
                 store(w, row + j, plus(load(w, row + j), factor, load(w, shared + a * S + j)))
         store(w, row + s, load(w, row + s) + one)
         store(w, row + S, zero)
@@ -260,17 +275,17 @@ def _write_system(w: Any, at: Places) -> None:
             store(w, at.M + S * (N + 1) + j, one if j == S else zero)
 
 
-@_compile
+@_lean
 def _solve_system(w: Any, at: Places) -> None:
     """V = solution of M by elimination in blocks of 2 x 2, which takes half the reading, writing and dividing."""
     N, M, V = at.N, at.M, at.V
-    C = N + 1
+    C, one, zero = N + 1, fill(1.0), fill(0.0)
     for k in range(0, N, 2):
         upper, lower = M + k * C, M + (k + 1) * C
         a, b = load(w, upper + k), load(w, upper + k + 1)
         c, d = load(w, lower + k), load(w, lower + k + 1)
-        scale = fill(1.0) / minus(a * d, b, c)
-        a, b, c, d = scale * d, fill(0.0) - scale * b, fill(0.0) - scale * c, scale * a  # the inverse, kept in place
+        scale = one / minus(b * c, a, d)
+        a, b, c, d = scale * d, zero - scale * b, zero - scale * c, scale * a  # minus the inverse, kept in place
         store(w, upper + k, a)
         store(w, upper + k + 1, b)
         store(w, lower + k, c)
@@ -282,26 +297,29 @@ def _solve_system(w: Any, at: Places) -> None:
             x, y = load(w, there + k), load(w, there + k + 1)
             there_upper, there_lower = plus(x * a, y, c), plus(x * b, y, d)
             for j in range(k + 2, C):
+                as_written()
                 x, y = load(w, upper + j), load(w, lower + j)
-                store(w, here + j, minus(minus(load(w, here + j), here_upper, x), here_lower, y))
-                store(w, there + j, minus(minus(load(w, there + j), there_upper, x), there_lower, y))
+                store(w, here + j, plus(plus(load(w, here + j), here_upper, x), here_lower, y))
+                store(w, there + j, plus(plus(load(w, there + j), there_upper, x), there_lower, y))
     for k in range(N - 2, -1, -2):
         upper, lower = M + k * C, M + (k + 1) * C
         x, y = load(w, upper + N), load(w, lower + N)
         for j in range(N - 1, k + 1, -1):  # what was found last comes last, so that nothing waits for it
+            as_written()
             v = load(w, V + j)
             x = minus(x, load(w, upper + j), v)
             y = minus(y, load(w, lower + j), v)
-        store(w, V + k, plus(load(w, upper + k) * x, load(w, upper + k + 1), y))
-        store(w, V + k + 1, plus(load(w, lower + k) * x, load(w, lower + k + 1), y))
+        store(w, V + k, minus(minus(zero, load(w, upper + k), x), load(w, upper + k + 1), y))
+        store(w, V + k + 1, minus(minus(zero, load(w, lower + k), x), load(w, lower + k + 1), y))
 
 
-@_compile
+@_lean
 def _start(w: Any, at: Places) -> None:
     """First policy: value iteration from the best immediate rewards."""
     for s in range(at.S):
         best = fill(-np.inf)
         for a in range(at.A):
+            as_written()
             best = larger(load(w, at.R + s * at.A + a), best)
         store(w, at.B + s, best)
         store(w, at.P + s, fill(0.0))
@@ -311,7 +329,7 @@ def _start(w: Any, at: Places) -> None:
     _improve(w, at, rounding)
 
 
-@_compile
+@_lean
 def _go_on(w: Any, at: Places) -> None:
     """First policy of a further step: a sweep from the values of the step before saves many an evaluation.
 
@@ -321,7 +339,7 @@ def _go_on(w: Any, at: Places) -> None:
     _improve(w, at, rounding)
 
 
-@_compile
+@_lean
 def _iterate(w: Any, at: Places, limit: int) -> Any:
     """Policy iteration from the policy P. Returns how many rounds each lane took, more than the limit if it was not
     enough, and what is a tie among the last action values Q.
@@ -338,11 +356,24 @@ def _iterate(w: Any, at: Places, limit: int) -> Any:
     return rounds, tie
 
 
-@_compile
+@_lean
+def _take(w: Any, at: Places) -> bool:
+    """Make L the policy P, and tell whether that changed anything."""
+    changed, one = fill(0.0), fill(1.0)
+    for s in range(at.S):
+        as_written()
+        action = load(w, at.L + s)
+        changed = where_equal(action, load(w, at.P + s), changed, one)
+        store(w, at.P + s, action)
+    return anywhere(changed)
+
+
+@_lean
 def _residual(w: Any, at: Places) -> Any:
     """Largest |B - V|."""
     worst = fill(0.0)
     for s in range(at.S):
+        as_written()
         difference = load(w, at.B + s) - load(w, at.V + s)
         worst = larger(larger(difference, fill(0.0) - difference), worst)
     return worst
@@ -368,18 +399,19 @@ def plan_small(
     all_allowed = allowed.all()
     at = _places(S, A, GS, GA, flat)
     w, answer = room(at.end), room(2)
+    store(w, at.F, fill(0.0))
     held, lines = np.full((5, WIDTH), -1), np.empty(WIDTH, dtype=np.int64)
     flat_policy, flat_values = policy.reshape(-1, S), values.reshape(-1, S)
     flat_iterations, flat_residual = iterations.reshape(-1, 1), residual.reshape(-1, 1)
     for first in range(start, stop, WIDTH):
-        if _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, at.T) and not _rows_are_good(w, at, unclear):
+        if _fetch(first, stop, 0, flat_rows, rows_of, held, 0, w, at.T) and not _rows_are_good(w, at, unclear):
             return first
         if GS > 0:
-            _fetch(first, stop, 0, flat_target, target_of, held[1], w, at.G)
+            _fetch(first, stop, 0, flat_target, target_of, held, 1, w, at.G)
         for step in range(steps):
-            _fetch(first, stop, step, flat_weight, weight_of, held[2], w, at.weight)
-            _fetch(first, stop, step, flat_discount, discount_of, held[3], w, at.discount)
-            _fetch(first, stop, step, flat_reward, reward_of, held[4], w, at.R)
+            _fetch(first, stop, step, flat_weight, weight_of, held, 2, w, at.weight)
+            _fetch(first, stop, step, flat_discount, discount_of, held, 3, w, at.discount)
+            _fetch(first, stop, step, flat_reward, reward_of, held, 4, w, at.R)
             if not all_allowed:
                 held[4] = -1  # the rewards do not stay as they are
                 for lane in range(WIDTH):
@@ -415,31 +447,27 @@ def evaluate_small(
     S, A, steps = rows.shape[1], rows.shape[2], policy.shape[1]
     flat_rows, flat_reward = rows.reshape(rows.shape[0], -1), reward.reshape(reward.shape[0], -1)
     flat_discount, rows_of = discount.reshape(-1, 1), rows_of.reshape(-1, 1)
+    flat_policy, flat_values = policy.reshape(-1, S), values.reshape(-1, S)
     at = _places(S, A, 0, 0, False)
     w = room(at.end)
     w[:] = 0.0  # weights among others
-    held = np.full((3, WIDTH), -1)
+    held, lines = np.full((3, WIDTH), -1), np.empty(WIDTH, dtype=np.int64)
     for first in range(start, stop, WIDTH):
-        moved = _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, at.T)
+        moved = _fetch(first, stop, 0, flat_rows, rows_of, held, 0, w, at.T)
         if moved and not _rows_are_good(w, at, unclear):
             return first
         _ask_ahead(first, stop, 0, flat_rows, rows_of)
         for step in range(steps):
-            moved |= _fetch(first, stop, step, flat_reward, reward_of, held[1], w, at.R)
-            moved |= _fetch(first, stop, step, flat_discount, discount_of, held[2], w, at.discount)
+            moved |= _fetch(first, stop, step, flat_reward, reward_of, held, 1, w, at.R)
+            moved |= _fetch(first, stop, step, flat_discount, discount_of, held, 2, w, at.discount)
             for lane in range(WIDTH):
-                chain = min(first + lane, stop - 1)
-                for s in range(S):
-                    place, action = (at.P + s) * WIDTH + lane, float(policy[chain, step, s])
-                    moved |= w[place] != action
-                    w[place] = action
-            if moved:
+                lines[lane] = min(first + lane, stop - 1) * steps + step
+            gather(flat_policy, lines, w, at.L)
+            if _take(w, at) or moved:
                 _write_system(w, at)
                 _solve_system(w, at)
                 moved = False
             if step == 0:
                 _ask_ahead(first, stop, 1, flat_rows, rows_of)
-            for lane in range(min(WIDTH, stop - first)):
-                for s in range(S):
-                    values[first + lane, step, s] = w[(at.V + s) * WIDTH + lane]
+            scatter(w, at.V, lines, flat_values)
     return -1

@@ -15,6 +15,7 @@ from certeq.base.compiling import njit
 from certeq.base.lanes import (
     WIDTH,
     anywhere,
+    as_written,
     fill,
     largest,
     load,
@@ -41,6 +42,7 @@ from certeq.planners.compiled.small import (
 )
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_lean = njit(inner=True, lean=True, nogil=True, error_model="numpy")
 
 
 class More(NamedTuple):
@@ -57,7 +59,7 @@ class More(NamedTuple):
     end: int
 
 
-@_compile
+@_lean
 def _more(at: Places) -> More:
     S, pairs, N = at.S, at.S * at.A, at.N
     T = at.end
@@ -72,7 +74,7 @@ def _more(at: Places) -> More:
                 optimal + S + 3)  # fmt: skip
 
 
-@_compile
+@_lean
 def _count(w: Any, at: Places, more: More) -> None:
     """Make frequencies of the counts that stand at T; a pair without visits has the uniform row."""
     S, pairs = at.S, at.S * at.A
@@ -81,16 +83,18 @@ def _count(w: Any, at: Places, more: More) -> None:
     for pair in range(pairs):
         row, visits = at.T + pair * S, zero
         for j in range(S):
+            as_written()
             visits = visits + load(w, row + j)
         store(w, more.visits + pair, visits)
         total = total + visits
         scale = one / where_equal(visits, zero, one, visits)
         for j in range(S):
+            as_written()
             store(w, row + j, where_equal(visits, zero, uniform, load(w, row + j) * scale))
     store(w, more.mean, total / fill(float(pairs)))
 
 
-@_compile
+@_lean
 def _weigh(w: Any, at: Places, more: More, kind: int) -> None:
     """Weights of all pairs: the same for all, or M / (c + M) with a magnitude M that is said, or relative to the data.
 
@@ -107,7 +111,7 @@ def _weigh(w: Any, at: Places, more: More, kind: int) -> None:
         store(w, at.weight + pair, weight)
 
 
-@_compile
+@_lean
 def _note_ties(w: Any, at: Places, more: More, tie: Any) -> Any:
     """Note which actions are tied, and the lowest; return the lanes where they are others than before (1 or 0)."""
     S, A = at.S, at.A
@@ -115,6 +119,7 @@ def _note_ties(w: Any, at: Places, more: More, tie: Any) -> Any:
     for s in range(S):
         least, bits, lowest = load(w, at.B + s) - tie, zero, zero
         for a in range(A - 1, -1, -1):
+            as_written()
             q = load(w, at.Q + s * A + a)
             taken = where_greater(least, q, zero, one)
             lowest = where_greater(least, q, lowest, fill(float(a)))
@@ -126,7 +131,7 @@ def _note_ties(w: Any, at: Places, more: More, tie: Any) -> Any:
     return changed
 
 
-@_compile
+@_lean
 def _value(w: Any, truth: Places, taken: int) -> None:
     """V = values in the truth of the policy that takes each of the tied actions equally often."""
     S, A, N = truth.S, truth.A, truth.N
@@ -135,6 +140,7 @@ def _value(w: Any, truth: Places, taken: int) -> None:
         first, row = s * A, truth.M + s * (N + 1)
         number, gain = zero, zero
         for a in range(A):
+            as_written()
             chosen = load(w, taken + first + a)
             number = number + chosen
             gain = plus(gain, chosen, load(w, truth.R + first + a))
@@ -142,6 +148,7 @@ def _value(w: Any, truth: Places, taken: int) -> None:
         for j in range(S):
             entry = zero
             for a in range(A):
+                as_written()
                 entry = plus(entry, load(w, taken + first + a), load(w, truth.T + (first + a) * S + j))
             store(w, row + j, zero - discount * share * entry)
         store(w, row + s, load(w, row + s) + one)
@@ -153,7 +160,7 @@ def _value(w: Any, truth: Places, taken: int) -> None:
     _solve_system(w, truth)
 
 
-@_compile
+@_lean
 def _lose(w: Any, more: More, importance: Any) -> Any:
     """Loss: what the values lack of the optimal ones, each state as important as is said."""
     lost = fill(0.0)
@@ -182,11 +189,11 @@ def sweep_small(
     flat_discount, valued = discount.reshape(-1, 1), rows.shape[0] > 0
     counts_of, target_of = counts_of.reshape(-1, 1), target_of.reshape(-1, 1)
     rows_of, gain_of = rows_of.reshape(-1, 1), gain_of.reshape(-1, 1)
-    flat_policy, flat_tied, flat_loss = policy.reshape(-1, S), tied.reshape(-1, S), loss.reshape(-1, 1)
+    flat_policy, flat_tied, flat_loss = policy.reshape(-1, S), tied.reshape(-1, S), loss.reshape(-1)
     flat_values, flat_iterations, flat_residual = (
         values.reshape(-1, S),
-        iterations.reshape(-1, 1),
-        residual.reshape(-1, 1),
+        iterations.reshape(-1),
+        residual.reshape(-1),
     )
     at = _places(S, A, GS, GA, flat)
     more = _more(at)
@@ -194,12 +201,12 @@ def sweep_small(
     w[:] = 0.0  # weights of the truth, among others
     store(w, more.truth.discount, fill(true_discount))
     held, lines = np.full((7, WIDTH), -1), np.empty(WIDTH, dtype=np.int64)
-    most = float(limit)
+    most, discounts, rewards = float(limit), discount_of.shape[1], reward_of.shape[1]
     for first in range(start, stop, WIDTH):
         fresh = False
         if valued:
-            fresh = _fetch(first, stop, 0, flat_rows, rows_of, held[0], w, more.truth.T)
-            fresh |= _fetch(first, stop, 0, flat_gain, gain_of, held[1], w, more.truth.R)
+            fresh = _fetch(first, stop, 0, flat_rows, rows_of, held, 0, w, more.truth.T)
+            fresh |= _fetch(first, stop, 0, flat_gain, gain_of, held, 1, w, more.truth.R)
         if fresh:
             _start(w, more.truth)
             rounds, _ = _iterate(w, more.truth, limit)
@@ -208,19 +215,21 @@ def sweep_small(
             for s in range(S):
                 store(w, more.optimal + s, load(w, more.truth.V + s))
             _ask_ahead(first, stop, 0, flat_rows, rows_of)
-        counted = _fetch(first, stop, 0, flat_counts, counts_of, held[2], w, at.T)
+        counted = _fetch(first, stop, 0, flat_counts, counts_of, held, 2, w, at.T)
         if counted:
             _count(w, at, more)
         if GS > 0:
-            _fetch(first, stop, 0, flat_target, target_of, held[3], w, at.G)
+            _fetch(first, stop, 0, flat_target, target_of, held, 3, w, at.G)
         for step in range(steps):
             if kind == GIVEN:
-                _fetch(first, stop, step, flat_amount, amount_of, held[4], w, at.weight)
-            elif _fetch(first, stop, step, flat_amount, amount_of, held[4], w, more.amount) or counted:
+                _fetch(first, stop, step, flat_amount, amount_of, held, 4, w, at.weight)
+            elif _fetch(first, stop, step, flat_amount, amount_of, held, 4, w, more.amount) or counted:
                 _weigh(w, at, more, kind)
                 counted = False
-            _fetch(first, stop, step, flat_discount, discount_of, held[5], w, at.discount)
-            _fetch(first, stop, step, flat_reward, reward_of, held[6], w, at.R)
+            if step == 0 or discounts > 1:
+                _fetch(first, stop, step, flat_discount, discount_of, held, 5, w, at.discount)
+            if step == 0 or rewards > 1:
+                _fetch(first, stop, step, flat_reward, reward_of, held, 6, w, at.R)
             if step == 0:
                 _start(w, at)
                 _ask_ahead(first, stop, 0, flat_counts, counts_of)
@@ -237,8 +246,9 @@ def sweep_small(
                 store(w, more.answer + 1, rounds)
                 store(w, more.answer + 2, _residual(w, at))
                 scatter(w, at.V, lines, flat_values)
-                scatter(w, more.answer + 1, lines, flat_iterations)
-                scatter(w, more.answer + 2, lines, flat_residual)
+                for lane in range(WIDTH):
+                    flat_iterations[lines[lane]] = w[(more.answer + 1) * WIDTH + lane]
+                    flat_residual[lines[lane]] = w[(more.answer + 2) * WIDTH + lane]
                 continue
             if largest(rounds) > most:
                 return first
@@ -250,7 +260,8 @@ def sweep_small(
                 fresh = False
             scatter(w, at.L, lines, flat_policy)
             scatter(w, more.tied, lines, flat_tied)
-            scatter(w, more.answer, lines, flat_loss)
+            for lane in range(WIDTH):
+                flat_loss[lines[lane]] = w[more.answer * WIDTH + lane]
         if valued:
             for lane in range(WIDTH):
                 lines[lane] = min(first + lane, stop - 1)

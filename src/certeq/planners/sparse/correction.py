@@ -144,13 +144,13 @@ class Follower:
         middle = (low + high) / 2 if even else 0.0
         return max(high - middle, middle - low), middle
 
-    def correct(self, residual: Floats, goal: float, even: bool, trial: bool = False) -> Floats:
+    def correct(self, goal: float, even: bool, trial: bool = False) -> Floats:
         """Solve roughly: until the part ``goal`` of the residual, whose largest entry is 1, is left, if that can be.
 
-        If ``even``, all rows have the same mass, and constants do not matter. A ``trial`` ends where sweeps mix slowly.
+        The residual stands in the first and the third of the vectors. If ``even``, all rows have the same mass, and
+        constants do not matter. A ``trial`` ends where sweeps mix slowly.
         """
         x, y, total, *scratch = self.vectors
-        x[:] = total[:] = residual
         size, rate, done, failed = 1.0, 1.0, 0, self.failures >= FAILURES
         while size * rate > goal and done < PARTIAL:  # what is left is the next term of the sum
             if self.slow and trial:
@@ -163,7 +163,7 @@ class Follower:
             self.run(kernels.follow, self.blocks, self.followed, *self._targets(x), x, y, total, self.notes)
             left, middle = self._sizes(even)
             if middle:
-                y -= middle
+                self.run(kernels.take_off, self.blocks, y, middle, grain=LIGHT)
             x, y, size, rate, done = y, x, left, left / size, done + 1
             self.slow |= done >= TRIAL and size > goal and _many(goal / size, rate)
         self.vectors = [x, y, total, *scratch]
@@ -173,8 +173,8 @@ class Follower:
         """Van der Vorst's method: replace r in the total by d, (I - P) d = r up to ``goal``; False if that fails."""
         run, notes, blocks = self.run, self.notes, self.blocks
         d, shadow, p, v = scratch
-        d[:], shadow[:], p[:] = 0, r, r
-        rho = _dot(r, r)
+        run(kernels.first, blocks, r, d, shadow, p, notes, grain=LIGHT)
+        rho = float(notes[:, 0].sum())
         for _ in range(min(STEPS, int(log(goal) / log(self.contraction)) + 1)):  # sweeps would need no more
             run(kernels.apply, blocks, self.followed, *self._targets(p), p, v, shadow, notes)
             along = float(notes[:, 0].sum())
@@ -193,8 +193,7 @@ class Follower:
             run(kernels.whole, blocks, d, r, p, v, t, alpha, omega, beta, notes, grain=LIGHT)
             size, _ = self._sizes(even)
             if size <= goal:
-                total += d
-                total -= shadow
+                run(kernels.last, blocks, total, d, shadow, grain=LIGHT)
                 return True
             if not (rho and omega and size < LOST):
                 break

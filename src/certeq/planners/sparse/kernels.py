@@ -5,10 +5,11 @@ line of sums, least and greatest values for each block in ``notes``, to be put t
 how many threads share the blocks.
 
 ``improve`` reads the rows of all pairs in double precision and carries the certificate. Between two such passes a
-policy is followed on a copy of its own rows in single precision (``copy_rows``; then ``follow``, or ``apply``, ``half``
-and ``whole`` for BiCGStab): two thirds of the bytes, lying side by side, and precise enough, as each evaluation is only
-asked for a rough correction of the values. Each state has a slot there that holds any of its rows, so that only rows
-of actions that changed are copied anew.
+policy is followed on a copy of its own rows in single precision (``copy_rows``; then ``follow``, or ``first``,
+``apply``, ``half``, ``whole`` and ``last`` for BiCGStab): two thirds of the bytes, lying side by side, and precise
+enough, as each evaluation is only asked for a rough correction of the values. Each state has a slot there that holds
+any of its rows, so that only rows of actions that changed are copied anew. What is done to mere vectors is shared as
+well: with a million states, what one thread does by itself is what all others wait for.
 
 Indices are unsigned: signed ones make Numba look for negative numbers at each access, at half the speed.
 """
@@ -274,6 +275,30 @@ def _expect(rows: Followed, s: Any, x: Any, total: Any) -> Any:
 
 
 @_kernel
+def begin(start: int, stop: int, best: Any, values: Any, constant: float, size: float, x: Any, total: Any) -> None:
+    """``x = total = (best - values - constant) / size``: the residual that is to be corrected."""
+    for block in range(start, stop):
+        for s in _states(block, x.size):
+            x[s] = total[s] = (best[s] - values[s] - constant) / size
+
+
+@_kernel
+def end(start: int, stop: int, values: Any, total: Any, constant: float, size: float, out: Any) -> None:
+    """``out = values + size * total + constant``: the values, corrected."""
+    for block in range(start, stop):
+        for s in _states(block, out.size):
+            out[s] = values[s] + (size * total[s] + constant)
+
+
+@_kernel
+def take_off(start: int, stop: int, x: Any, constant: float) -> None:
+    """``x -= constant``."""
+    for block in range(start, stop):
+        for s in _states(block, x.size):
+            x[s] -= constant
+
+
+@_kernel
 def follow(
     start: int, stop: int, rows: Followed, pull: Any, extra: Any, x: Any, y: Any, total: Any, notes: Any
 ) -> None:
@@ -309,6 +334,17 @@ def apply(
 
 
 @_kernel
+def first(start: int, stop: int, r: Any, d: Any, shadow: Any, p: Any, notes: Floats) -> None:
+    """``d = 0`` and ``shadow = p = r``, with which BiCGStab begins. Notes: r·r."""
+    for block in range(start, stop):
+        square = 0.0
+        for s in _states(block, r.size):
+            d[s], shadow[s], p[s] = 0.0, r[s], r[s]
+            square += r[s] * r[s]
+        notes[block, 0] = square
+
+
+@_kernel
 def half(start: int, stop: int, r: Any, alpha: Any, v: Any, shadow: Any, notes: Floats) -> None:
     """``r -= alpha * v``, the first half of a step of BiCGStab. Notes: r·shadow."""
     for block in range(start, stop):
@@ -336,3 +372,11 @@ def whole(
             p[s] = z + beta * (p[s] - omega * v[s])
             low, high = min(low, z), max(high, z)
         notes[block, 0], notes[block, 1] = low, high
+
+
+@_kernel
+def last(start: int, stop: int, total: Any, d: Any, shadow: Any) -> None:
+    """``total += d - shadow``: what BiCGStab has found, in place of what it began with."""
+    for block in range(start, stop):
+        for s in _states(block, total.size):
+            total[s] += d[s] - shadow[s]

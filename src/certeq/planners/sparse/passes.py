@@ -13,7 +13,7 @@ from certeq.base.threads import run
 from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Operator, Rows, SparseRows, parts
 from certeq.planners.problem import Problem
 from certeq.planners.sparse import kernels
-from certeq.planners.sparse.correction import ALL, FAILURES, Choice, Component, Follower
+from certeq.planners.sparse.correction import ALL, FAILURES, LIGHT, Choice, Component, Follower
 from certeq.planners.sparse.kernels import BLOCK, Lines, PerPair, SparseModel
 
 Weighted = tuple[Floats, Rows | SparseRows | Operator]  # (S or 1, A or 1), and the rows that count with it
@@ -57,7 +57,7 @@ class Passes:
         self.follower = Follower(parts, S, A, discount, 1 - self.gap, follow is not None, self.run)
         self.policy, self.better, self.lowest = (np.zeros(S, dtype=np.uint32) for _ in range(3))
         self.follow, self.share = follow, ALL if follow is None else table(follow)
-        self.best, self.notes = np.empty(S), np.empty((self.blocks, 6))
+        self.best, self.spare, self.notes = np.empty(S), np.empty(S), np.empty((self.blocks, 6))
         self.stale = True  # whether the follower has the rows of another policy
 
     def back_up(self, values: Floats, keep: float, near: float) -> Seen:
@@ -72,26 +72,29 @@ class Passes:
         least, most = self.notes.min(axis=0).tolist(), self.notes.max(axis=0).tolist()
         moved = int(self.notes[:, 5].sum())
         self.stale |= moved > 0
-        return Seen(least[0], most[1], least[2], most[3], least[4], moved)
+        self.seen = Seen(least[0], most[1], least[2], most[3], least[4], moved)
+        return self.seen
 
     def correct(self, values: Floats, shift: float, part: float, trial: bool) -> Floats:
         """Correct values that were just backed up by following the policy, until that part of their residual is left.
 
         If all rows have the same mass, the residual is rid of a constant by adding ``shift`` to the values. A ``trial``
-        only finds out whether this is slow.
+        only finds out whether this is slow. The given values stay as they are until the next correction, which writes
+        over them.
         """
         if self.stale:
             self.follower.take(self._choices())
             self.stale = False
         even = self.uneven <= MASS_TOLERANCE
         constant = shift if even else 0.0
-        residual = self.best - values
-        residual -= constant * self.gap
-        size = float(np.abs(residual).max())
-        residual /= size
-        correction = size * self.follower.correct(residual, part, even, trial)
-        correction += constant
-        return values + correction
+        low, high = self.seen.low - constant * self.gap, self.seen.high - constant * self.gap
+        size, vectors = max(high, -low), self.follower.vectors
+        what = self.best, values, constant * self.gap, size
+        self.run(kernels.begin, self.blocks, *what, vectors[0], vectors[2], grain=LIGHT)
+        total, corrected = self.follower.correct(part, even, trial), self.spare
+        self.run(kernels.end, self.blocks, values, total, constant, size, corrected, grain=LIGHT)
+        self.spare = values
+        return corrected
 
     def sweep(self, values: Floats, often: int) -> Floats:
         """Back values up in place, from the first state to the last and back, by turns.
