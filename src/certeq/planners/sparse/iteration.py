@@ -5,7 +5,7 @@
    (MacQueen) leaves half the span of r; if masses differ by up to m, at most |c| γ m more than that.
 2. When the bound is met, or somebody interrupts, that is the plan.
 3. Otherwise the policy's own rows give a rough correction of v (`correction`), and the next pass follows. Where that
-   is slow and the policy still moves, sweeps in place (`kernels.sweep`) come in between.
+   is slow and the policy is slow to settle, sweeps in place (`kernels.sweep`) come in between.
 
 A given policy is evaluated in the same way, with nothing to improve. The mixture of data and target is never written
 out. The plain twin is ``planners.value_iteration.modified_policy_iteration``.
@@ -28,7 +28,8 @@ FIRST = 0.1  # and this part at the very beginning, and where sweeps lead the po
 TIGHTEN = 0.1  # and this part of that where it led nowhere: the residual was not halved, and
 FEWER = 0.95  # no fewer states than this part of those before changed their action
 ENOUGH = 0.3  # and this part of what is allowed once it stays
-SWEEPS = 20  # where corrections are slow and the policy still moves, it is led on by so many sweeps after each
+SETTLING = 0.5  # where more states than this part of those before change their action, the policy is slow to settle
+SWEEPS = 20  # where corrections are slow as well, it is led on by so many sweeps after each
 PRECISION = 1e-5  # no single correction is asked for more
 NOISE = 2e-15  # relative to values and rewards: no action is left for one that is better by less
 FLOOR = 1e-13  # relative to values and rewards: a residual below this may be rounding
@@ -63,6 +64,7 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
             goal, ground = tolerance * scale * gap, max(scale, earned)  # ground: what is rounded
             watch.report(iteration, size, size / gap, goal / gap)
             led_on = iteration == 2 or size < 0.5 * last or known.seen.moved < FEWER * moved
+            restless = follow is None and known.seen.moved > SETTLING * moved
             forcing, moved = forcing if led_on else max(TIGHTEN * forcing, PRECISION), known.seen.moved
             strikes = 0 if size < PROGRESS * least else strikes + 1
             least, last = min(size, least), size
@@ -73,12 +75,11 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
                 passes.distrust()
             keep = max(0.1 * goal, NOISE * ground)
             near = _tie(known) + 2 * tolerance * scale
-            swept = passes.follower.slow and follow is None
-            rough = iteration == 1 or (swept and forcing == FORCING)
+            rough = iteration == 1 or (restless and passes.follower.slow and forcing == FORCING)
             wanted = (FIRST if rough else forcing) if known.seen.moved else 0.0
             part = max(wanted, ENOUGH * goal / size, PRECISION)
             values = passes.correct(values, known.shift, part, trial=iteration == 1 and follow is None)
-            if known.seen.moved and passes.follower.slow and follow is None:
+            if restless and passes.follower.slow:
                 values = passes.sweep(values, SWEEPS)
     final = known.values + known.shift
     size = known.size + _hidden(known, final, problem)
