@@ -103,6 +103,15 @@ def test_what_states_leave_out_is_taken_off_as_well(found):
     assert any("low end is 2 lower because of what" in said for said in sentences(alone))
 
 
+def test_what_the_model_says_too_much_of_people_is_taken_off_and_told(found):
+    plain, much = (replace(found.posterior, exact=False, overstated=much) for much in (0.0, 2.0))
+    assert much.interval(ADVICE).low == pytest.approx(plain.interval(ADVICE).low - 2.0)
+    assert much.difference(ADVICE, RECORDED).better <= plain.difference(ADVICE, RECORDED).better
+    told = list(sentences(with_part(found, posterior=replace(much, history=2.0))))
+    assert any("low end is 2 lower because of what the states leave out" in said for said in told)
+    assert any("low end is another 2 lower because the model, acted in as people acted" in said for said in told)
+
+
 def test_no_chance_is_told_where_the_advised_pairs_are_thin(found):
     thin = with_part(found, posterior=replace(found.posterior, thin=THIN + 0.1))
     assert chance(thin) is None

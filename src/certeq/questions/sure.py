@@ -87,22 +87,15 @@ def sentences(findings: Findings) -> Iterator[str]:
             "how sure anything later is, nobody can say."
         )
     little = SEEN * (value.high - value.low)
-    if found.lowered > little:
-        yield (
-            f"The low end is {number(found.lowered)} lower than the models alone put it: on average, advice looks "
-            f"{number(found.flattery)} too good in the data that it was chosen from."
-        )
-    if found.history > little:
-        yield (
-            f"The low end is {'another ' if found.lowered > little else ''}{number(found.history)} lower because of "
-            "what the states leave out: where people did as advised twice in a row, the second decision paid less than "
-            "the model expects."
-        )
-    if found.overstated > little:
-        yield (
-            f"The low end is {number(found.overstated)} lower since the model, followed as people acted, earns that "
-            "much more than they did."
-        )
+    flattered = f"on average, advice looks {number(found.flattery)} too good in the data that it was chosen from"
+    left_out = "where people did as advised twice in a row, the second decision paid less than the model expects"
+    reasons = (
+        (found.lowered, f"than the models alone put it: {flattered}"),
+        (found.history, f"because of what the states leave out: {left_out}"),
+        (found.overstated, "because the model, acted in as people acted, earns that much more than they did"),
+    )
+    for i, (much, why) in enumerate(each for each in reasons if each[0] > little):
+        yield f"The low end is {'another ' if i else ''}{number(much)} lower {why}."
     if any(found.doubt):
         yield (
             "The interval for the advice allows for whatever the rows that nobody saw are like, since "
