@@ -7,12 +7,15 @@ import pytest
 
 from certeq import REGULARIZERS, InputError, environment, learn, sampling
 from certeq.data.batch import Batch
+from certeq.learning.case import Case
 from certeq.learning.equivalence import estimate
 from certeq.questions.compare import _expected_error, _split, compare
 from certeq.questions.comparison import RECORDED, Comparison, Entry
 from certeq.questions.credible import Posterior
 from certeq.regularizers import DEFAULT
 from certeq.report.comparing import table
+from logbook import logged
+from strategies import as_sparse
 
 WHICH = ["evidence", "none", "discount", "uniform_prior", "learned_target"]
 
@@ -32,6 +35,20 @@ def test_every_regularizer_that_needs_nothing_takes_part(river):
     whole = compare(river, folds=2, draws=20, rng=1)
     assert {each.name for each in whole.entries} == set(REGULARIZERS) - {"expert_prior"}
     assert whole.entries[0].name == DEFAULT
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_counts_that_are_kept_sparse_are_compared_as_others_are(ends):
+    learned = learn(logged(4, episodes=20, ends=ends), discount=0.9)
+    kept = Case(replace(learned.case.data, counts=as_sparse(learned.counts)), learned.rules)
+    names = ["evidence", "least_mse", "none"]
+    one, other = (
+        compare(each, regularizers=names, folds=2, draws=8) for each in (learned, replace(learned, case=kept))
+    )
+    for dense, sparse in zip(one.entries, other.entries, strict=True):
+        np.testing.assert_allclose(sparse.held_out, dense.held_out)
+        assert sparse.expected_error == pytest.approx(dense.expected_error)
+        np.testing.assert_array_equal(sparse.policy, dense.policy)
 
 
 def test_held_out_scores_are_those_of_a_plain_loop(river, found):

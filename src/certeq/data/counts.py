@@ -112,6 +112,14 @@ class Counts:
         return bool(sp.issparse(self.transitions))
 
     @property
+    def written_out(self) -> Counts:
+        """The same with transitions that are an array, ``(S, A, S)``, if they are sparse."""
+        if not self.sparse:
+            return self
+        shape = self.n_states, self.n_actions, self.n_states
+        return Counts(self.transitions.toarray().reshape(shape), self.ended, self.n_actions, self.positions)
+
+    @property
     def n_states(self) -> int:
         """S."""
         return int(self.transitions.shape[-1])

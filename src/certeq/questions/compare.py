@@ -96,11 +96,11 @@ def _compare(
 ) -> Comparison:
     case = asked(learned)
     batch = case.data.rows("Comparing holds some rows out and predicts them")
-    base = Case(case.data.bare(), case.rules)
-    counts = base.data.counts
-    S, A = counts.n_states, counts.n_actions
+    data, S, A = case.data.bare(), batch.n_states, batch.n_actions
     if S * A * S > LARGEST:
         raise InputError(f"Comparing writes models out; {S:,} states x {A:,} actions are too many. Use fewer bins.")
+    counts = data.counts.written_out
+    base = Case(replace(data, counts=counts), case.rules)
     if base.rules.horizon is not None:
         raise InputError("Comparing is for plans without a horizon; learn without one first.")
     names = _names(regularizers)
@@ -236,10 +236,11 @@ def _entry(name: str, case: Case, model: Model, strength: float | None, *, parts
 
 def _expected_error(counts: Counts, model: Model, magnitudes: Floats) -> float:
     """Mean over tried pairs of E Σ (T_plan - T)², T from the posterior under each of the drawn magnitudes."""
-    c = counts.transitions if counts.ended is None else np.append(counts.transitions, counts.ended[..., None], axis=-1)
+    c = counts.transitions
     N, visits = counts.n_outcomes, counts.visits
-    rows = np.broadcast_to(model.transition.dense(), counts.transitions.shape)
+    rows = np.broadcast_to(model.transition.dense(), c.shape)
     if counts.ended is not None:
+        c = np.append(c, counts.ended[..., None], axis=-1)
         rows = np.append(rows, 1 - rows.sum(axis=-1, keepdims=True), axis=-1)
     total = np.zeros(visits.shape)
     for M in magnitudes:

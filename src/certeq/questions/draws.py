@@ -212,7 +212,7 @@ def _outcomes(counts: Counts, means: Sequence[Kernel]) -> tuple[Integers, tuple[
     """Counts ``(S, A, N)`` and prior means ``(S or 1, A or 1, N)`` over the outcomes; where ending is one, the last."""
     check_writable(counts)
     S, A = counts.n_states, counts.n_actions
-    table = counts.transitions.toarray().reshape(S, A, S) if counts.sparse else counts.transitions
+    table = counts.written_out.transitions
     parts = [(mean.dense(), np.maximum(1 - mean.mass(), 0.0)) for mean in means]
     if counts.ended is None and max(ending.max() for _, ending in parts) <= MASS_TOLERANCE:
         return table, tuple(rows for rows, _ in parts)
