@@ -126,7 +126,7 @@ class Posterior:
         if self.exact and self.again:
             below = np.median(apart) - middle(apart, level)[0]
             wider = self._below(below) / below if below > 0 else 1.0
-            gain = gained(about_median(apart, wider), self.history, level)
+            gain = gained(about_median(apart, wider), self.too_much - self.flattery, level)
         else:
             gain = gained(apart, self.too_much, level, self.each)
         low, high = self._ends(apart, claimed, level)
@@ -198,7 +198,7 @@ class Posterior:
         center, (lower, higher) = np.median(values), self.doubt
         if not self.again:
             return float(low - self.too_much - lower), float(high + higher)
-        below = self._below(float(center - low)) + self.history + self.overstated
+        below = self._below(float(center - low)) + self.too_much - self.flattery
         above = self.kept * steepness(values, self.each, level) * (high - center)
         return float(center - below - lower), float(max(center, claimed) + above + higher)
 
