@@ -13,10 +13,8 @@ from typing import Any
 
 import certeq
 from certeq.base.errors import InputError
-from certeq.cli.options import names
 from certeq.worlds.messy import MESSY
 
-SAID = {"--episode": "episode", "--time": "time", "--action": "action", "--reward": "reward", "--cost": "cost"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     **{f"{n} cells": {"bins": n} for n in (2, 3, 4)},
@@ -29,18 +27,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 RIGHT = {"clinic": ["sbp", "lactate"], "app": ["energy", "trust"], "machine": ["vibration_mm_s", "temperature_c"]}
 
 
-def said(options: tuple[str, ...]) -> dict[str, Any]:
-    """Options of the command line as keywords of `read`."""
-    pairs = dict(zip(options[::2], options[1::2], strict=True))
-    found: dict[str, Any] = {SAID[option]: value for option, value in pairs.items() if option in SAID}
-    column, equals, words = pairs["--done"].partition("=")
-    return found | {"done": {column: names(words)} if equals else column, "missing": pairs.get("--missing")}
-
-
 def main(seed: int, tables: list[str], right: bool) -> None:
     for name in tables or list(MESSY):
         world = MESSY[name]
-        table, reading = world.table(seed), said(world.options)
+        table, reading = world.table(seed), world.said
         if right:
             reading["state"] = RIGHT[name]
         print(f"{name}: {len(table[reading['action']]):,} rows; what people did {world.value(None):.4f}", flush=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 KINDS = ("printed", "credible", "outer")
-COLUMNS = ("data", "printed", "below", "above", "shortest", "credible", "shortest", "outer", "shortest", "fits")
+COLUMNS = ("data", "rows", "printed", "below", "above", "shortest", "credible", "shortest", "outer", "shortest", "fits")
 COLUMNS += ("credible there",)
 SENTENCE = " intervals hold the truth in 90%"
 CHANCES = {"better than the behavior": "Does the advice beat the behavior as often as claimed?"}
@@ -42,7 +42,8 @@ def main(folder: Path) -> None:
         "",
         "## Coverage of 90% intervals",
         "",
-        "With 95% intervals of the coverage; **bold** where it is surely below 88%. “Shortest” is how many times as "
+        "“Rows” are those for each state. With 95% intervals of the coverage; "
+        "**bold** where it is surely below 88%. “Shortest” is how many times as "
         "wide all intervals of the panel would have to be to hold the truth in 90%; “below” and “above” is where "
         "the truth lay when it was missed; “fits” is how often the report has nothing to say against the model, and "
         "“credible there” how often the credible interval held the truth in those data sets.",
@@ -73,7 +74,8 @@ def table(verdicts: list[dict[str, Any]]) -> list[str]:
         told = "" if fits is None else fits["measured"].split()[0]
         there = "" if fits is None else fits["note"].removeprefix("There, credible intervals held in ").rstrip(".")
         rest = (part for each, share in zip(kinds[1:], shares[1:], strict=True) for part in (number(each), share))
-        cells = (panel, number(kinds[0]), below, above, shares[0], *rest, told, there)
+        rows = re.search(r"There are ([\d.e+]+) rows", kinds[0]["note"])[1]  # type: ignore[index]
+        cells = (panel, rows, number(kinds[0]), below, above, shares[0], *rest, told, there)
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 

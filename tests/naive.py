@@ -1387,6 +1387,22 @@ def ends(draws: Any, each: int, claimed: float, flattery: float, further: float,
     return center - below - further, max(center, claimed) + kept * farther * (high - center)
 
 
+def better(gains: Any, flattery: float, further: float, rests: float, exact: bool) -> tuple[float, float]:
+    """Chance that something is gained, with what is promised too much taken off and without: one draw at a time."""
+    low, center = (_weibull(sorted(gains), share) for share in (0.05, 0.5))
+    kept = math.sqrt(0.5 + 0.5 * 3 / (3 + rests))
+    wide, off = kept, flattery + further
+    if exact:
+        below = center - low
+        wide, off = math.sqrt((kept * below) ** 2 + flattery**2) / below if below > 0 else 1.0, further
+
+    def share(times: float, less: float) -> float:
+        won = [0.5 if gain == 0 else float(center + times * (gain - center) > less) for gain in gains]
+        return statistics.fmean(won)
+
+    return share(wide, off), share(kept, 0.0)
+
+
 def _weibull(ordered: Any, share: float) -> float:
     """The number with so much below it: of n in order, the i-th has i / (n + 1) below it."""
     place = share * (len(ordered) + 1)

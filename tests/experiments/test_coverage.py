@@ -157,7 +157,7 @@ def made(covered, right, panels=("here",), sets=400):
                 "data_set": d,
                 "rows": 9,
                 "bin": -1,
-                "states": 0,
+                "states": 3,
             }
             nothing = dict.fromkeys(("claimed", "right"), np.nan)
             hit = float(d < covered * sets)
@@ -186,6 +186,19 @@ def test_of_what_is_said_to_be_sure_enough_must_be_true(right, outcome):
     assert f"true {right:.3f}" in verdict.measured
     unsure = next(v for v in figure.holds(made(0.9, right)) if v.claim == "here: best action as often as claimed")
     assert unsure.outcome == OPEN
+
+
+@pytest.mark.parametrize(("right", "outcome"), [(0.65, HOLDS), (0.75, HOLDS), (0.6, FAILS), (0.85, FAILS)])
+def test_chances_that_are_far_from_how_often_they_are_true_are_told(right, outcome):
+    table = made(0.9, right)
+    error, luck = figure.calibration(table.filter(pl.col("kind") == BEST))
+    assert error == pytest.approx(abs(right - 0.7))
+    sets = table["data_set"].n_unique() * table["panel"].n_unique()
+    tossed = np.random.default_rng(0).binomial(sets, 0.7, size=20_000) / sets
+    assert luck == pytest.approx(np.abs(tossed - 0.7).mean(), rel=0.05)
+    verdicts = {verdict.claim: verdict for verdict in figure.holds(table)}
+    assert verdicts[figure.NEAR[BEST]].outcome == outcome
+    assert f"calibration error {error:.3f}" in verdicts["here: best action as often as claimed"].measured
 
 
 def test_the_shortest_intervals_that_would_have_held_are_those_that_do():

@@ -92,6 +92,19 @@ def test_ends_are_those_that_are_found_by_hand(seed, exact, flattery, rests):
     np.testing.assert_allclose(found.interval("a")[1:], wanted)
 
 
+@given(SEEDS, st.booleans(), st.floats(0, 3), st.floats(0, 200))
+def test_the_chance_of_a_gain_is_the_one_that_is_counted_by_hand(seed, exact, flattery, rests):
+    rng = np.random.default_rng(seed)
+    draws = rng.normal(1.0, 2.0, size=(2, 30 * EACH))
+    draws[1, rng.random(30 * EACH) < 0.1 * (seed % 3)] = 0.0
+    draws[0, draws[1] == 0] = 0.0  # worth the same
+    made = {"each": EACH, "flattery": flattery, "history": 0.2, "overstated": 0.1, "exact": exact, "rests": rests}
+    found = Posterior(("a", "b"), draws[..., None], np.ones(1), np.zeros(2), np.ones((1, 2)), np.ones(1), **made)
+    wanted = naive.better((draws[0] - draws[1]).tolist(), flattery, 0.2 + 0.1, rests, exact)
+    assert (found.difference("a", "b").better, found.bare("b")) == pytest.approx(wanted)
+    assert found.difference("b", "a").better == pytest.approx(1 - wanted[0])
+
+
 def test_draws_of_one_posterior_are_left_as_they_are():
     draws = np.random.default_rng(3).normal(size=200)
     found = Posterior(("a",), draws[None, :, None], np.ones(1), np.array([9.0]), np.ones((1, 2)), np.ones(1), rests=50)

@@ -11,8 +11,11 @@ from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.credible import credible
 from certeq.questions.examine import examine
 from certeq.questions.returns import Returns, Stretch
-from certeq.questions.sure import THIN, chance, doubt, sentences, to_json, widened
+from certeq.questions.sure import EPISODES, HANGS, ROWS, THIN, chance, doubt, printed, sentences, to_json, withheld
+from certeq.worlds.numeric import SIMULATORS, erring, log_points
 from logbook import logged
+
+UNFIT = Returns((Stretch(8, False, -3.0, 1.0),), 60)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +51,7 @@ def test_advice_that_is_likely_worse_is_the_first_thing_said(found):
 
 
 def test_a_model_that_does_not_fit_is_said_before_anything_else(found):
-    doubtful = with_part(found, returns=Returns((Stretch(8, False, -3.0, 1.0),), 60))
+    doubtful = with_part(found, returns=UNFIT)
     assert alerts(doubtful)[0].startswith(
         "The model does not fit, so no interval of its own can be trusted: over 8 decisions the episodes earned 3"
     )
@@ -143,7 +146,7 @@ def test_without_draws_there_is_nothing_to_tell():
 
 
 def test_where_the_model_is_in_doubt_the_outer_interval_is_given(found):
-    wide = widened(found.posterior, found.outer)
+    wide = printed(found.posterior, found.outer, UNFIT, None)
     low, high = wide.interval(ADVICE)[1:]
     assert (low, high) == (pytest.approx(found.outer.low), pytest.approx(found.outer.high))
     assert wide.interval(RECORDED) == found.posterior.interval(RECORDED)
@@ -173,15 +176,51 @@ def test_a_claim_within_what_drawn_models_say_is_not_astray(found):
     ):
         moved = replace(found.posterior, claimed=np.array([claimed, *found.posterior.claimed[1:]]))
         assert moved.astray == astray
-        assert bool(doubt(moved, None, None)) == astray
-    assert doubt(found.posterior, None, "they did")
-    assert doubt(found.posterior, Returns((Stretch(8, False, -3.0, 1.0),), 60), None)
+        assert bool(doubt(moved, None)) == astray
+    assert doubt(found.posterior, UNFIT)
 
 
-def test_a_report_widens_the_interval_of_a_model_that_people_knew_more_than():
+def test_where_people_knew_more_nothing_is_taken_to_be_counted_twice_and_no_chance_is_told():
     learned = certeq.learn(logged(7, episodes=60), discount=0.9)
     knew = replace(learned, summary=replace(learned.summary, people="People acted on more than the states hold."))
-    plain, wide = (examine(each, draws=80).posterior.interval(ADVICE) for each in (learned, knew))
-    outer = examine(knew, draws=80).outer
-    assert (wide.low, wide.high) == (pytest.approx(outer.low), pytest.approx(outer.high))
-    assert wide.low <= plain.low < plain.high <= wide.high
+    plain, told = examine(learned, draws=80), examine(knew, draws=80)
+    one, other = plain.posterior.interval(ADVICE), told.posterior.interval(ADVICE)
+    assert other.low < one.low < one.high < other.high
+    assert told.posterior.kept == 1 > plain.posterior.kept
+    assert chance(told) is None
+    assert withheld(told) == "people acted on more than the states hold"
+    assert any("None of these intervals allows for what people saw" in line for line in sentences(told))
+    unfit = printed(plain.posterior, plain.outer, UNFIT, "they did")
+    assert unfit.interval(ADVICE)[1:] == pytest.approx((plain.outer.low, plain.outer.high))
+
+
+def test_no_chance_is_told_that_hangs_on_what_is_taken_off(found):
+    gain = np.median(found.posterior.values[0] - found.posterior.values[1])
+    assert gain > 0
+    bare = found.posterior.bare(RECORDED)
+    for much in np.linspace(0.0, 2.0, 9) * gain:
+        lowered = with_part(found, posterior=replace(found.posterior, exact=False, flattery=much, overstated=0.0))
+        better = lowered.posterior.difference(ADVICE, RECORDED).better
+        assert lowered.posterior.bare(RECORDED) == bare
+        assert (chance(lowered) is None) == (bare - better > HANGS)
+    assert "the models alone say" in next(sentences(lowered))
+    assert any("is not given: the models alone say" in alert for alert in alerts(lowered))
+
+
+def read_numbers(episodes, length, bins):
+    world, random = SIMULATORS["machine"], np.random.default_rng(3)
+    act = erring(lambda points: np.zeros(len(points), dtype=int), 1.0, len(world.actions), random)
+    named = {name: name for name in ("action", "reward", "episode", "time")}
+    table = log_points(world, act, episodes, random, length=length)
+    return certeq.read(table, state=list(world.columns), ends="never", bins=bins, **named)
+
+
+def test_cells_cut_from_numbers_take_more_episodes_and_rows_for_a_chance():
+    few, some, short = (read_numbers(*size) for size in ((EPISODES - 1, 8, 2), (EPISODES, 8, 2), (EPISODES, 4, 3)))
+    found = [examine(certeq.learn(batch, discount=0.9), draws=80) for batch in (few, some, short)]
+    reasons = [withheld(with_part(each, posterior=replace(each.posterior, thin=0.0))) for each in found]
+    assert reasons[0] == f"{EPISODES - 1} episodes are too few where states are cut from numbers"
+    assert "cut from numbers" not in reasons[1]
+    each = len(short) / short.n_states
+    assert each < ROWS
+    assert reasons[2] == f"{each:.0f} rows for each state are too few where states are cut from numbers"

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.messy import said
 
 import certeq
 from certeq.questions.compare import compare
@@ -244,9 +243,7 @@ def test_in_print_every_line_of_the_advice_is_there_and_no_control(show, browser
 
 def examine_messy(name):
     world = MESSY[name]
-    return examine(
-        certeq.learn(certeq.read(world.table(501), **said(world.options)), discount=world.discount), draws=80
-    )
+    return examine(certeq.learn(certeq.read(world.table(501), **world.said), discount=world.discount), draws=80)
 
 
 PAPER = 688, 1017  # what A4 leaves within margins of 14 mm, in pixels

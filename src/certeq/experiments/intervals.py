@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,9 @@ from certeq.questions.exact import evaluate
 from certeq.questions.outer import outer
 from certeq.questions.posterior import best_in, posterior
 from certeq.questions.returns import returns
-from certeq.questions.sure import THIN, doubt, widened
+from certeq.questions.sure import doubt, printed, untold
 from certeq.worlds import examples
+from certeq.worlds.messy import MESSY
 from certeq.worlds.numeric import (
     SIMULATORS,
     Act,
@@ -57,9 +59,10 @@ class Trial:
     reward: Floats | None  # (S, A) where rewards are known
     discount: float
     start: Floats | None  # (S,); None where it is that of the episodes
-    value: Callable[[Floats, int | None], float]  # what so many decisions, or all, of a policy (S, A) are truly worth
+    value: Callable[[Any, int | None], float]  # what so many decisions, or all, of a policy (S, A) are truly worth
     world: MDP | None = None  # where the truth is a table
     done: Callable[[int | None], float] | None = None  # what people get, where they act on more than the states hold
+    tables: bool = False  # whether ``value`` applies a `Policy` to tables, in place of the probabilities of its states
 
 
 def run_cell(cell: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
@@ -83,21 +86,22 @@ def judge(trial: Trial, random: np.random.Generator, draws: int) -> Iterator[dic
         rewards=learned.rewards, batch=trial.batch, case=learned.case, draws=draws, rng=random, start=trial.start,
         watched=watched(trial.batch, trial.discount),
     )  # fmt: skip
-    worth = trial.value(advice, found.watched)
+    worth = trial.value(learned.policy if trial.tables else advice, found.watched)
     before = trial.value(done, found.watched) if trial.done is None else trial.done(found.watched)
     _, low, high = found.interval(ADVICE)
     usual: dict[str, Any] = {"start": trial.start, "watched": found.watched, "draws": draws, "rng": random}
     wide = outer(learned.case, learned.policy.actions, credible=(low, high), **usual)
     followed = returns(learned)
-    doubted = doubt(found, followed, learned.summary.people)
-    printed = (widened(found, wide) if doubted else found).interval(ADVICE)
-    told = {PRINTED: (printed.low, printed.high), CREDIBLE: (low, high), OUTER: (wide.low, wide.high)}
-    for kind, ends in told.items():
-        yield _line(kind, low=ends[0], high=ends[1], truth=worth, covered=float(holds(*ends, worth)))
-    better = found.difference(ADVICE, RECORDED).better
-    if found.thin <= THIN and not doubted:
+    shown = printed(found, wide, followed, learned.summary.people)
+    ends = shown.interval(ADVICE)
+    told = {PRINTED: (ends.low, ends.high), CREDIBLE: (low, high), OUTER: (wide.low, wide.high)}
+    for kind, (low, high) in told.items():
+        yield _line(kind, states=S, low=low, high=high, truth=worth, covered=float(holds(low, high, worth)))
+    if not untold(shown, followed, learned):
+        better = shown.difference(ADVICE, RECORDED).better
         right = float(worth > before + ROUNDING * max(1.0, abs(before)))
         yield _line(BETTER, bin=min(int(better * BINS), BINS - 1), states=1, claimed=better, right=right)
+    doubted = doubt(found, followed) or learned.summary.people
     if followed.agrees is not None or doubted:
         yield _line(FITS, states=1, right=float(not doubted))
     if trial.world is not None:
@@ -231,12 +235,25 @@ def _raw(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[Trial
         yield Trial(rows, None, world.discount, None, value, done=done)
 
 
+def _messy(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[Trial]:
+    """Messy tables of so many cases, read with the words that somebody would say."""
+    world = MESSY[cell["environment"]]
+
+    def value(policy: Any, decisions: int | None) -> float:
+        return replace(world, length=min(decisions or world.length, world.length)).value(policy)
+
+    for _ in range(cell["data_sets"]):
+        rows = read(world.table(int(random.integers(2**32)), cell["size"]), **world.said)
+        yield Trial(rows, None, world.discount, None, value, done=partial(value, None), tables=True)
+
+
 TRIALS: dict[str, Callable[..., Iterator[Trial]]] = {
     "world": _worlds,
     "table": _tables,
     "numeric": _numeric,
     "bundled": _bundled,
     "raw": _raw,
+    "messy": _messy,
 }
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from certeq.base.display import number, several
+from certeq.questions.asking import RECORDED
 from certeq.questions.credible import credible
 from certeq.questions.findings import Findings
-from certeq.questions.sure import THIN, chance, net, period, withheld
+from certeq.questions.sure import chance, net, period, withheld
 
 EVEN = 0.5
 SURE = 0.9  # that the advice beats what was recorded: below this it is said
@@ -88,7 +89,7 @@ def _posterior(findings: Findings) -> Iterator[str]:
             f"The advice is planned without end, but half of the episodes were watched for {decisions} or fewer: its "
             f"value is given for these alone. To plan for them alone as well, set --horizon {found.watched}."
         )
-    if found.thin > THIN and not leading(findings):  # else the reason stands first
+    if RECORDED in found.names and better is None and not leading(findings):  # else the reason stands first
         yield f"How likely the advice beats what was recorded is not given: {withheld(findings)}."
 
 

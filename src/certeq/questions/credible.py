@@ -123,14 +123,11 @@ class Posterior:
         if other == 0:
             mean, low, high, better = self.difference(second, first, level)
             return Difference(-mean, -high, -low, 1 - better)
-        if self.exact and self.again:
-            below = np.median(apart) - middle(apart, level)[0]
-            wider = self._below(below) / below if below > 0 else 1.0
-            gain = gained(about_median(apart, wider), self.too_much - self.flattery, level)
-        else:
-            gain = gained(apart, self.too_much, level, self.each)
-        low, high = self._ends(apart, claimed, level)
-        return gain._replace(mean=float(apart.mean()), low=low, high=high)
+        return Difference(float(apart.mean()), *self._ends(apart, claimed, level), self._better(apart))
+
+    def bare(self, name: str) -> float:
+        """Chance that the advised policy is worth more than another, of the models alone: nothing is taken off."""
+        return self._better(self.values[0] - self.values[self._place(name)], bare=True)
 
     def undecided(self, clear: float = CLEAR) -> Integers:
         """States where the advised action is best in fewer than ``clear`` of the draws, least sure first.
@@ -202,6 +199,14 @@ class Posterior:
         above = self.kept * steepness(values, self.each, level) * (high - center)
         return float(center - below - lower), float(max(center, claimed) + above + higher)
 
+    def _better(self, apart: Floats, *, bare: bool = False) -> float:
+        """Chance that the advised policy is ahead, which is so far ahead in each draw; see `_ends`."""
+        times, off = self.kept, 0.0 if bare else self.too_much
+        if self.exact and self.again and not bare:
+            below = float(np.median(apart) - middle(apart, LEVEL)[0])
+            times, off = self._below(below) / below if below > 0 else 1.0, self.too_much - self.flattery
+        return ahead(about_median(apart, times), off)
+
     def _place(self, name: str) -> int:
         if name not in self.names:
             raise unknown("policy", name, self.names)
@@ -217,8 +222,12 @@ def credible(values: Floats, level: float = LEVEL, *, lower: float = 0.0, higher
 def gained(gain: Floats, too_much: float = 0.0, level: float = LEVEL, each: int = 1) -> Difference:
     """What was gained in each draw as a difference, of which what it promises too much is taken off."""
     mean, low, high = credible(gain, level, lower=too_much)
-    better = float(((once(gain, each) > too_much) & (gain != 0)).mean() + 0.5 * (gain == 0).mean())
-    return Difference(mean, low, high, better)
+    return Difference(mean, low, high, ahead(np.where(gain == 0, 0.0, once(gain, each)), too_much))
+
+
+def ahead(gain: Floats, too_much: float) -> float:
+    """Share of draws in which something is gained, beyond what is promised too much; where nothing is, half counts."""
+    return float(((gain > too_much) & (gain != 0)).mean() + 0.5 * (gain == 0).mean())
 
 
 def about_median(values: Floats, times: float) -> Floats:

@@ -25,7 +25,7 @@ from certeq.learning.rules import Rules
 from certeq.planners import Progress
 from certeq.questions.asking import Asking, Question, check_work
 from certeq.questions.findings import Findings
-from certeq.questions.sure import doubt, widened
+from certeq.questions.sure import printed
 
 APART = ("examine", "compare", "comparison")  # modules that no report asks
 SURE = ("plain", "posterior", "risk")  # questions that tell how sure each action is, and so what is advised alone
@@ -85,9 +85,8 @@ def examine(
             raise
         others.result()
     found = {name: asking.found[name] for name in questions if name in asking.found}
-    drawn, outer, people = found.get("posterior"), found.get("outer"), learned.summary.people
-    if drawn is not None and outer is not None and doubt(drawn, found.get("returns"), people):
-        found["posterior"] = widened(drawn, outer)
+    if (drawn := found.get("posterior")) is not None:
+        found["posterior"] = printed(drawn, found.get("outer"), found.get("returns"), learned.summary.people)
     unanswered = {name: missing[name] for name in questions if name in missing}
     return Findings(_sure(asking, missing), found, unanswered)
 

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from certeq.base.display import in_a_sentence, number, percent, several
 from certeq.data.look import FEW
+from certeq.learning.learned import Learned
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.credible import Posterior
 from certeq.questions.findings import Findings
@@ -16,6 +19,8 @@ from certeq.questions.returns import Returns
 
 SEEN = 0.05  # of an interval's width: less than that need not be told
 THIN = 0.25  # share of the advised decisions that are for pairs with few rows, above which no chance is told
+EPISODES, ROWS = 30, 15  # and rows for each state, below which none is told where states are cut from numbers
+HANGS = 0.1  # no chance is told that moves by more than this with what is taken off
 
 
 def chance(findings: Findings) -> float | None:
@@ -26,10 +31,8 @@ def chance(findings: Findings) -> float | None:
     return float(found.difference(ADVICE, RECORDED).better)
 
 
-def doubt(found: Posterior, returns: Returns | None, people: str | None) -> str:
+def doubt(found: Posterior, returns: Returns | None) -> str:
     """Why the model is not to be trusted with an interval, in words; empty where nothing speaks against it."""
-    if people:
-        return "people acted on more than the states hold"
     if returns is not None and returns.agrees is False:
         return "over many decisions the model does not earn what the episodes earned"
     if found.astray:
@@ -37,19 +40,44 @@ def doubt(found: Posterior, returns: Returns | None, people: str | None) -> str:
     return ""
 
 
-def widened(found: Posterior, outer: Outer) -> Posterior:
-    """The posterior of a model in doubt: the interval of the advice is the outer one, or wider."""
+def printed(found: Posterior, outer: Outer | None, returns: Returns | None, people: str | None) -> Posterior:
+    """The posterior as it is told: of a model in doubt the interval of the advice is the outer one, or wider.
+
+    Where people acted on more than the states hold, none of the spread is taken to be counted twice.
+    """
+    if outer is None or not doubt(found, returns):
+        return replace(found, rests=0.0) if people else found
     _, low, high = found.interval(found.names[0])
     return replace(found, doubt=(max(0.0, low - outer.low), max(0.0, outer.high - high)))
 
 
-def withheld(findings: Findings) -> str:
-    """Why no chance is told, in words; empty where one is."""
-    if why := doubt(findings.posterior, findings.returns, findings.learned.summary.people):
+def untold(found: Posterior, returns: Returns | None, learned: Learned) -> str:
+    """Why no chance is told that the advice is better, in words; empty where one is."""
+    if learned.summary.people:
+        return "people acted on more than the states hold"
+    if why := doubt(found, returns):
         return why
-    if findings.posterior.thin > THIN:
-        return f"{findings.posterior.thin:.0%} of its decisions are for pairs with fewer than {FEW} rows"
+    if found.thin > THIN:
+        return f"{found.thin:.0%} of its decisions are for pairs with fewer than {FEW} rows"
+    batch = learned.batch
+    if batch is not None and batch.recipe is not None and batch.recipe.cut:
+        count = None if batch.episode is None else len(np.unique(batch.episode))
+        if count is not None and count < EPISODES:
+            return f"{several(count, 'episode')} are too few where states are cut from numbers"
+        if len(batch) < ROWS * batch.n_states:
+            return (
+                f"{len(batch) / batch.n_states:.0f} rows for each state are too few where states are cut from numbers"
+            )
+    bare, better = found.bare(RECORDED), found.difference(ADVICE, RECORDED).better
+    if abs(bare - better) > HANGS:
+        alone, less = (in_a_sentence(percent(share, found.draws)) for share in (bare, better))
+        return f"the models alone say {alone}, but {less} once what they tend to promise too much is taken off"
     return ""
+
+
+def withheld(findings: Findings) -> str:
+    """The same of what was found."""
+    return untold(findings.posterior, findings.returns, findings.learned)
 
 
 def period(findings: Findings) -> str:
@@ -99,7 +127,7 @@ def sentences(findings: Findings) -> Iterator[str]:
     if any(found.doubt):
         yield (
             "The interval for the advice allows for whatever the rows that nobody saw are like, since "
-            f"{doubt(found, findings.returns, findings.learned.summary.people)}."
+            f"{doubt(found, findings.returns)}."
         )
     if not found.again:
         yield "Counts alone cannot be resampled, so these intervals tend to be too narrow."
@@ -130,7 +158,7 @@ def to_json(findings: Findings) -> dict[str, Any]:
         "history": found.history,
         "overstated": found.overstated,
         "rests_on_rows": found.rests,
-        "doubt": doubt(found, returns, findings.learned.summary.people),
+        "doubt": doubt(found, returns),
         "credible": {name: found.interval(name)._asdict() for name in found.names},
         "better": chance(findings),
         "outer": None if outer is None else outer.to_json(),

@@ -24,6 +24,7 @@ import numpy as np
 from certeq.base.arrays import Floats, Integers
 
 Logged = dict[str, Any]
+NAMED = ("episode", "time", "action", "reward", "cost", "missing")
 Point = Mapping[str, Floats]  # the columns that matter, one entry for each case
 
 
@@ -40,6 +41,14 @@ class Messy:
     cases: int
     discount: float
     options: tuple[str, ...]
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The same words as keywords of `certeq.read`."""
+        pairs = dict(zip(self.options[::2], self.options[1::2], strict=True))
+        column, marked, words = pairs["--done"].partition("=")
+        found = {"done": {column: words.split(",")} if marked else column}
+        return found | {name: pairs[f"--{name}"] for name in NAMED if f"--{name}" in pairs}
 
     def table(self, seed: int, cases: int | None = None) -> Logged:
         """A table of logged decisions: columns by name."""

@@ -15,6 +15,7 @@ from certeq.experiments.intervals import BEST, BETTER, BINS, CREDIBLE, FITS, INT
 from certeq.experiments.statistics import Interval, ratio
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, Verdict, exactly
 from certeq.questions.credible import LEVEL
+from certeq.worlds.messy import MESSY
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,6 +28,7 @@ CLAIM = (
 )
 SHORT = 0.02  # a coverage that may be no more than this much too low is not called too low
 SURE, TRUE = 0.9, 0.87  # of cases said to be so sure, at least so many are to be true
+APART = 0.05  # claimed and true chances are to be no farther apart, on average over bins
 NOTES = (
     "Not a figure of the paper. Policies are learned with the usual rules of `certeq learn`. Rewards are known in "
     "the worlds of the paper and in the tumor simulator; with noise (a standard deviation of 0.5; true rewards lie "
@@ -35,16 +37,20 @@ NOTES = (
     "are followed for up to 30 months, and again as in the bundled trial, read with the usual cells; in Gymnasium's "
     "tables episodes of people who take the best action but for the deviations that are said, at random then; in the "
     "worlds of numbers episodes of 20 random actions in 6 × 6 cells, and raw: as tables of numbers that people left "
-    "who take the best action of a fine table but for their errors, read with the usual cells. Values are those of "
-    "the truth's own first states, which are known to the method but in the raw tables and the bundled trial, over "
-    "as many decisions as half of the episodes were watched for where more than a tenth of the time that counts "
+    "who take the best action of a fine table but for their errors, read with the usual cells. Messy tables are "
+    "those of `certeq.worlds.messy`, with so many cases, read with the words that somebody would say. Values are those "
+    "of the truth's own first states, which are known to the method but in raw and messy tables and the bundled trial, "
+    "over as many decisions as half of the episodes were watched for where more than a tenth of the time that counts "
     "comes later. The credible interval draws episodes again, and models from what is learned from each, and is set "
     "as decision 19 tells: nothing is counted twice where rows are many, its low end is lowered by what advice "
     "promises too much in the data that it was chosen in, by what the model says too much of what people earned, and "
     "by what states leave out where the advice is followed twice in a row; the outer one is never inside of it. The "
     "printed one is what a report gives: the credible one, or the outer one where the model is in doubt. “Shortest” "
     "is how much wider or narrower all intervals of a panel would have to be, about their middle, to hold the truth "
-    "in 90%. A chance that an action is best is told where there is a choice, and is of the actions that may be "
+    "in 90%. No chance that the advice is better is held against the truth where a report gives none. The calibration "
+    "error is the mean distance of claimed and true chances over ten bins; with few cases chance alone makes one, "
+    "which is told beside it for cases that have nothing to do with each other. A chance that an action is best is "
+    "told where there is a choice, and is of the actions that may be "
     "advised; it is held against the truth only where one of these is best. The simulator's truth is a table counted "
     "from many patients, whose states are not quite Markov, and neither are cells of numbers: “fits” is how often "
     "the report has nothing to say against the model, neither the comparison of returns over many decisions nor that "
@@ -74,6 +80,7 @@ TABLES: dict[
 }
 NUMBERS, CELLS, NUMERIC = ("harbor", "machine", "dose"), 6, 80
 PEOPLE, LOGS = {"30% errors": 0.3, "random": 1.0}, (20, 200)  # who logged the worlds of numbers, and how many episodes
+FEW, MANY = 60, 300  # cases of a messy table
 TUMOR = "tumor"
 SETTINGS: dict[str, dict[str, Any]] = {
     "smoke": {
@@ -83,6 +90,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "tumor_chunk": 1,
         "bundled": 2,
         "raw": 1,
+        "messy": 1,
         "episodes": 5000,
         "draws": 40,
     },
@@ -93,6 +101,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "tumor_chunk": 4,
         "bundled": 500,
         "raw": 200,
+        "messy": 100,
         "episodes": 20_000,
         "draws": 120,
     },
@@ -126,6 +135,10 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
         cell = {"kind": "raw", "environment": name, "errors": errors}
         few = min(settings["raw"], total)
         made += _chunks(f"{name}, raw, {who}, {size} episodes", name, size, cell, settings, few, chunk)
+    for name, size in product(MESSY, (FEW, MANY)):
+        cell = {"kind": "messy", "environment": name}
+        few = min(settings["messy"], total)
+        made += _chunks(f"messy {name}, {size} cases", f"messy {name}", size, cell, settings, few, chunk)
     cell = {"kind": "bundled", "environment": "bundled"}
     often = min(settings["bundled"], 5 * total)
     made += _chunks("the bundled trial, repeated", "bundled", 50, cell, settings, often, settings["tumor_chunk"] * 5)
@@ -174,8 +187,13 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
         kind: [v.outcome != FAILS for (_, k), v in judged.items() if k == kind] for kind in (*INTERVALS, BETTER, BEST)
     }
     kept[FITS] = [each.high >= LEVEL - SHORT for each in trusted.values()]
+    near = {
+        kind: [calibration(part)[0] <= APART for (_, k), part in found.items() if k == kind and len(part)]
+        for kind in (BETTER, BEST)
+    }
+    said = [*((SAID[kind], good) for kind, good in kept.items()), *((NEAR[kind], good) for kind, good in near.items())]
     return [
-        *(exactly(SAID[kind], all(good), f"{sum(good)} of {len(good)} panels") for kind, good in kept.items()),
+        *(exactly(claim, all(good), f"{sum(good)} of {len(good)} panels") for claim, good in said),
         *judged.values(),
     ]
 
@@ -188,6 +206,18 @@ SAID = {
     BEST: "chances that the advised action is best: of those said to be 90% or more, 87% true",
     FITS: "credible intervals where the report has nothing to say against the model: nowhere surely below 88%",
 }
+NEAR = {
+    BETTER: f"chances that the advice beats the behavior: calibration error of {APART:g} or less",
+    BEST: f"chances that the advised action is best: calibration error of {APART:g} or less",
+}
+
+
+def calibration(part: pl.DataFrame) -> tuple[float, float]:
+    """Mean distance of claimed and true chances over bins, and how large chance alone makes it."""
+    bins = _by_bin(*(part[name].to_numpy() for name in ("bin", "states", "claimed", "right")))
+    claimed, true, count = np.array(bins).T
+    luck = np.sqrt(2 / np.pi * count * claimed * (1 - claimed))  # mean size of a normal number of this variance
+    return float((np.abs(true - claimed) * count).sum() / count.sum()), float(luck.sum() / count.sum())
 
 
 def _covers(part: pl.DataFrame, panel: str, kind: str) -> Verdict:
@@ -201,7 +231,8 @@ def _covers(part: pl.DataFrame, panel: str, kind: str) -> Verdict:
     note = (
         f"The truth is below {np.mean(missed & (truth < low)):.1%} of the intervals and above "
         f"{np.mean(missed & (truth > high)):.1%}; their median width is {np.median(high - low):.3g}, the shortest that "
-        f"would have held {shortest(low, high, truth):.2f} times as wide."
+        f"would have held {shortest(low, high, truth):.2f} times as wide. There are "
+        f"{np.median(part['rows'].to_numpy() / part['states'].to_numpy()):.3g} rows for each state."
     )
     return Verdict(f"{panel}: {kind} intervals hold the truth in {LEVEL:.0%}", measured, outcome, found, note)
 
@@ -224,7 +255,9 @@ def _chances(part: pl.DataFrame, panel: str, kind: str) -> Verdict:
     gaps = _by_bin(at, states, claimed, right)
     note = "By claimed chance: " + "; ".join(f"{c:.2f} -> {r:.2f} ({n:,.0f})" for c, r, n in gaps) + "."
     said = f"said to be {SURE:.0%} or more: {states[sure].sum():,}, true {true:.3f}; " if sure.any() else ""
-    return Verdict(f"{panel}: {kind} as often as claimed", f"{said}right - claimed: {found}", outcome, found, note)
+    error, luck = calibration(part)
+    measured = f"{said}calibration error {error:.3f} ({luck:.3f} by chance alone); right - claimed: {found}"
+    return Verdict(f"{panel}: {kind} as often as claimed", measured, outcome, found, note)
 
 
 def _fits(part: pl.DataFrame, panel: str, kind: str, *, trusted: Mapping[str, Interval]) -> Verdict:
