@@ -6,10 +6,24 @@ from html import unescape
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import certeq
-from certeq.base.display import LONGEST, MOST, duration, harmless, notebook, number, percent, several, shorten, told
+from certeq.base.display import (
+    LONGEST,
+    MOST,
+    between,
+    duration,
+    harmless,
+    notebook,
+    number,
+    percent,
+    several,
+    shorten,
+    told,
+)
 from certeq.base.texts import csv_text
 from certeq.cli import app
 
@@ -29,6 +43,31 @@ def test_a_harmless_text_commands_nothing(label):
 )
 def test_numbers_are_written_for_people(value, said):
     assert number(value) == said
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (8.473, 14.103, "8.5 to 14.1"),
+        (-0.2041, 1.0, "−0.2 to 1.0"),
+        (-0.004, 1.2, "0.0 to 1.2"),
+        (-7.501, 27.41, "−8 to 27"),
+        (1234.567, 1234.789, "1,234.57 to 1,234.79"),
+        (-12_345.0, 54_321.0, "−12,000 to 54,000"),
+        (3.0, 3.0, "3 to 3"),
+        (1e-7, 2e-7, "1.0e−07 to 2.0e−07"),
+        (0.0, 1e300, "0 to 1e+300"),
+    ],
+)
+def test_ends_of_intervals_have_two_digits_of_their_width(low, high, said):
+    assert between(low, high) == said
+
+
+@given(st.floats(-1e9, 1e9), st.floats(1e-3, 1e9))
+def test_ends_are_told_to_a_tenth_of_the_width_or_nearer(low, width):
+    high = low + width
+    told = [float(end.replace("−", "-").replace(",", "")) for end in between(low, high).split(" to ")]
+    assert np.abs(np.subtract(told, (low, high))).max() <= 0.05 * (high - low) + 1e-9 * max(abs(low), abs(high))
 
 
 @pytest.mark.parametrize(

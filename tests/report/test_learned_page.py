@@ -13,7 +13,7 @@ import pytest
 from hostile_labels import HOSTILE
 
 import certeq
-from certeq.base.display import harmless, number
+from certeq.base.display import between, harmless, number
 from certeq.questions.alerts import alerts
 from certeq.questions.examine import examine
 from certeq.questions.findings import Findings
@@ -81,7 +81,7 @@ def test_one_page_comes_first_and_tells_what_is_advised_on_what_what_it_is_worth
         f"{found.learned.summary.rows} logged decisions in 60 episodes",
         "Larger rewards are better",
         f"following the advice over {found.posterior.watched} decisions is worth {number(gain.mean)} more",
-        f"(90% interval of the difference: {number(gain.low)} to {number(gain.high)})",
+        f"(90% interval of the difference: {between(gain.low, gain.high)})",
         "Whatever the unseen rows",
         found.few_rules.lines()[0],
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from math import ceil, isfinite
+from math import ceil, floor, isfinite, log10
 from typing import Any
 
 from certeq.base.errors import no_number
@@ -40,6 +40,19 @@ def number(value: Any, digits: int = 3) -> str:
     if size >= 10**digits:
         return f"{value:,.0f}".replace("-", "−")
     return f"{value:.{digits}g}".replace("-", "−") if size >= 1e-4 or size == 0 else f"{value:.1e}".replace("-", "−")
+
+
+def between(low: float, high: float) -> str:
+    """Ends of an interval for people, with two digits of its width: 8.5 to 14.1.
+
+    From 400 draws an end is known to a thirtieth of the width or so; more digits would tell of the draws alone.
+    """
+    width = abs(float(high) - float(low))
+    if not 1e-4 <= width < LONG or max(abs(low), abs(high)) >= LONG:
+        return f"{number(low)} to {number(high)}"
+    places = 1 - floor(log10(width))
+    told = (f"{round(float(end), places) + 0.0:,.{max(places, 0)}f}".replace("-", "−") for end in (low, high))
+    return " to ".join(told)
 
 
 def percent(value: float, draws: int = 0) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from certeq.base.display import number, several
+from certeq.base.display import between, number, several
 from certeq.questions.asking import RECORDED
 from certeq.questions.credible import credible
 from certeq.questions.findings import Findings
@@ -33,7 +33,7 @@ def leading(findings: Findings) -> list[str]:
         claimed, value = findings.posterior.claimed[0], credible(findings.posterior.values[0])
         found.append(
             f"The model that gave the advice claims {number(claimed)} for it, and models drawn from the data "
-            f"{number(value.low)} to {number(value.high)}: what was borrowed or made up matters too much to trust "
+            f"{between(value.low, value.high)}: what was borrowed or made up matters too much to trust "
             "either. The interval given allows for both."
         )
     better = chance(findings)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
-from certeq.base.display import in_a_sentence, number, percent, told
+from certeq.base.display import between, in_a_sentence, number, percent, told
 from certeq.base.errors import unknown
 from certeq.base.texts import finite
 from certeq.questions.asking import RECORDED
@@ -229,7 +229,7 @@ def _values(found: Comparison) -> list[str]:
         gap = found.worth(name)[1]
         lines.append(
             f"In the drawn models the advice of {name} is worth more than that of {chosen}: by {number(gap.mean)}, "
-            f"90% interval {number(gap.low)} to {number(gap.high)}. Look at where they differ before you choose."
+            f"90% interval {between(gap.low, gap.high)}. Look at where they differ before you choose."
         )
     told = [
         f"{words} {'every other' if 1 < len(named[word]) == len(found.entries) - 1 else _listed(named[word])}{why}"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers, Rng, floats, generator
-from certeq.base.display import in_a_sentence, number, percent, several, told
+from certeq.base.display import between, in_a_sentence, number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.learning.case import Case, Data
 from certeq.learning.learned import Learned, asked
@@ -170,7 +170,7 @@ class Tradeoffs:
         limited = [each for each in self.frontiers if each.limit is not None]
         for each, cost, chance in zip(limited, self.costs, self.kept, strict=False):
             said.append(
-                f"In the models that the data allow, the advice uses {number(cost.low)} to {number(cost.high)} of "
+                f"In the models that the data allow, the advice uses {between(cost.low, cost.high)} of "
                 f"{each.cost!r} (90% interval), and keeps {each.cost}<={each.limit:g} with a chance of "
                 f"{in_a_sentence(percent(chance, self.draws))}."
             )
@@ -193,9 +193,9 @@ class Tradeoffs:
         if value is None or gain is None:
             return []
         return [
-            f"Before any charge, the advice earns {number(value.mean)} ({number(value.low)} to "
-            f"{number(value.high)}) in these models. Over what was done that is a gain of {number(gain.mean)} "
-            f"({number(gain.low)} to {number(gain.high)}); the chance that it is above 0 is "
+            f"Before any charge, the advice earns {number(value.mean)} ({between(value.low, value.high)}) "
+            f"in these models. Over what was done that is a gain of {number(gain.mean)} "
+            f"({between(gain.low, gain.high)}); the chance that it is above 0 is "
             f"{in_a_sentence(percent(gain.better, self.draws))}."
         ]
 

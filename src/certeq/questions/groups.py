@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers, Rng, generator
-from certeq.base.display import in_a_sentence, number, percent, several, told
+from certeq.base.display import between, in_a_sentence, number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
 from certeq.data.counts import count_again
@@ -101,7 +101,7 @@ class Groups:
         said += f"; {percent(group.supported)} in states where the advised action was tried {FEW} times in the group"
         if group.gain is not None:
             gain = group.gain
-            said += f"; the advice gains {number(gain.mean)} ({number(gain.low)} to {number(gain.high)})"
+            said += f"; the advice gains {number(gain.mean)} ({between(gain.low, gain.high)})"
         return f"{said}."
 
     def alerts(self) -> list[str]:

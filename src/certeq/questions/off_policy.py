@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import ArrayLike, Floats, Rng, check_level, generator, middle, whole
-from certeq.base.display import number, told
+from certeq.base.display import between, number, told
 from certeq.base.errors import InputError
 from certeq.base.texts import finite
 from certeq.data.batch import Batch
@@ -279,7 +279,7 @@ def _compared(found: OffPolicy) -> list[str]:
     if not trusted:
         return ["No estimate can be compared with the model's value."]
     mean, low, high = found.model
-    shown = number(mean) + (f" ({number(low)} to {number(high)})" if low < high else "")
+    shown = number(mean) + (f" ({between(low, high)})" if low < high else "")
     if not found.apart:
         return [f"The model's value, {shown}, agrees with {', '.join(e.words for e in trusted)}."]
     above, below = ([e for e in trusted if e.name in found.apart and (e.low > high) is up] for up in (True, False))
@@ -299,7 +299,7 @@ def _compared(found: OffPolicy) -> list[str]:
 
 
 def _shown(estimates: list[Estimate]) -> str:
-    return ", ".join(f"{e.words} ({number(e.low)} to {number(e.high)})" for e in estimates)
+    return ", ".join(f"{e.words} ({between(e.low, e.high)})" for e in estimates)
 
 
 def _ask(asking: Asking) -> OffPolicy:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers, Rng, generator, middle, whole
-from certeq.base.display import number, several, told
+from certeq.base.display import between, several, told
 from certeq.base.errors import InputError
 from certeq.data.sums import ENDED, WENT_ON, Sums
 from certeq.learning.case import Case
@@ -72,8 +72,8 @@ class Outer:
     def lines(self) -> list[str]:
         """The interval in words."""
         said = [
-            f"Whatever the unseen rows are like, the advice is worth between {number(self.low)} and "
-            f"{number(self.high)} ({self.level:.0%} interval)."
+            f"Whatever the unseen rows are like, the advice is worth {between(self.low, self.high)} "
+            f"({self.level:.0%} interval)."
         ]
         if not self.wide:
             return [*said, "That is not much wider than if rows are alike in the way the model believes."]

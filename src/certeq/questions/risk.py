@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Floats, Rng
-from certeq.base.display import in_a_sentence, number, percent, several, told
+from certeq.base.display import between, in_a_sentence, number, percent, several, told
 from certeq.base.errors import InputError
 from certeq.learning.learned import Learned, asked
 from certeq.questions.asking import Asking, Question, affordable_draws
@@ -81,7 +81,7 @@ class Risk:
         limit = f"with a chance of at most {percent(self.risk)}"
         whole = (
             f"Following all of the advice gains {number(every.gain.mean)} over what was done "
-            f"({number(every.gain.low)} to {number(every.gain.high)}) and is worse with a chance of "
+            f"({between(every.gain.low, every.gain.high)}) and is worse with a chance of "
             f"{in_a_sentence(percent(every.worse, self.draws))}."
         )
         if chosen is None:
@@ -98,7 +98,7 @@ class Risk:
             f"To do worse than what was done {limit}, follow the advice where its action is the best one with a chance "
             f"of {percent(chosen.min_chance)} or more, and go on as was done elsewhere: "
             f"{several(chosen.states, 'state')} would change, the gain is {number(chosen.gain.mean)} "
-            f"({number(chosen.gain.low)} to {number(chosen.gain.high)}), and the chance of doing worse "
+            f"({between(chosen.gain.low, chosen.gain.high)}), and the chance of doing worse "
             f"{in_a_sentence(percent(chosen.worse, self.draws))}.",
         ]
 

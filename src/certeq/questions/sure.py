@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.display import in_a_sentence, number, percent, several
+from certeq.base.display import between, in_a_sentence, number, percent, several
 from certeq.data.look import FEW
 from certeq.learning.learned import Learned
 from certeq.questions.asking import ADVICE, RECORDED
@@ -106,8 +106,8 @@ def sentences(findings: Findings) -> Iterator[str]:
         told = f". How likely the advice is better is not given: {withheld(findings)}"
     yield (
         f"If rows are alike in the way the model believes, following the advice{period(findings)} is worth"
-        f"{net(findings)} {number(value.mean)} (90% interval {number(value.low)} to {number(value.high)}), while "
-        f"doing what was recorded is worth {number(before.mean)} ({number(before.low)} to {number(before.high)}){told}."
+        f"{net(findings)} {number(value.mean)} (90% interval {between(value.low, value.high)}), while "
+        f"doing what was recorded is worth {number(before.mean)} ({between(before.low, before.high)}){told}."
     )
     if found.watched is not None:
         yield (

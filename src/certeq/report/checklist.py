@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import certeq
-from certeq.base.display import harmless, number, percent, several
+from certeq.base.display import between, harmless, number, percent, several
 from certeq.data.look import FEW
 from certeq.data.recipes.axes import OrMissing
 from certeq.questions import sure
@@ -210,7 +210,7 @@ def _gain(findings: Findings) -> str:
         if better is not None
         else f" {sure.withheld(findings).capitalize()}."
     )
-    return f"The advice is worth {number(gain.mean)} more ({number(gain.low)} to {number(gain.high)}, 90%).{told}"
+    return f"The advice is worth {number(gain.mean)} more ({between(gain.low, gain.high)}, 90%).{told}"
 
 
 def _groups(findings: Findings) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certeq.base.display import number
+from certeq.base.display import between, number
 from certeq.questions.comparison import Comparison, Lead
 from certeq.report import style
 
@@ -63,7 +63,7 @@ def value_words(found: Comparison, name: str) -> str:
     word, apart = found.worth(name)
     if word in ("recommended", "the same advice"):
         return word
-    return f"{word}, {number(apart.mean)} ({number(apart.low)} to {number(apart.high)})"
+    return f"{word}, {number(apart.mean)} ({between(apart.low, apart.high)})"
 
 
 def table(found: Comparison) -> tuple[list[str], list[list[object]]]:

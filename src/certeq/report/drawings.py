@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from certeq.base.display import harmless, number, percent, several, shorten
+from certeq.base.display import between, harmless, number, percent, several, shorten
 from certeq.questions import sure
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.findings import Findings
@@ -83,7 +83,7 @@ def _spans(lines: Iterable[tuple[str, CredibleInterval, str]]) -> Tracks:
         Track(
             name,
             interval(scale, span.low, span.mean, span.high, color),
-            f"{number(span.mean)} ({number(span.low)} to {number(span.high)})",
+            f"{number(span.mean)} ({between(span.low, span.high)})",
         )
         for name, span, color in lines
     ]
@@ -96,7 +96,7 @@ def _values(findings: Findings) -> Picture:
     lines, rows = [], []
     for i, name in enumerate(found.names):
         span, color = found.interval(name), f"c{i % 8}"
-        ends = f"{number(span.low)} to {number(span.high)}"
+        ends = between(span.low, span.high)
         marks = [*interval(scale, span.low, span.mean, span.high, color), Mark("diamond", scale(found.claimed[i]))]
         lines.append(Track(shorten(name, tables.BRIEF), marks, f"{number(span.mean)} ({ends})"))
         rows.append(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from certeq.base.arrays import Integers
-from certeq.base.display import harmless, number, of_draws, percent, shorten
+from certeq.base.display import between, harmless, number, of_draws, percent, shorten
 from certeq.data.look import FEW
 from certeq.learning.policy import AdviceLine
 from certeq.learning.sets import in_words
@@ -185,10 +185,11 @@ def groups_table(found: Groups, limit: int) -> Listing:
             continue
         spans = (group.value, group.gain, group.apart)
         cells += [Cell(number(group.rows), "number"), Cell(percent(group.supported), "number")]
-        cells.append(
-            Cell("–", "never") if group.agreement is None else Cell(_span(*group.agreement, percent), "number")
-        )
-        cells += [Cell("–", "never") if span is None else Cell(_span(*span[:3], number), "number") for span in spans]
+        cells.append(Cell("–", "never") if group.agreement is None else Cell(_shares(*group.agreement), "number"))
+        cells += [
+            Cell("–", "never") if span is None else Cell(f"{number(span[0])} ({between(*span[1:3])})", "number")
+            for span in spans
+        ]
         lines.append(Line(cells))
     caption = (
         f"Groups by {shorten(found.by, NAME)}, with 90% intervals. Supported: decisions in states where the group "
@@ -197,8 +198,8 @@ def groups_table(found: Groups, limit: int) -> Listing:
     return Listing("groups-table", caption, [Cell("Group", "head"), *(Cell(head, "number") for head in heads)], lines)
 
 
-def _span(middle: float, low: float, high: float, tell: Callable[[float], str]) -> str:
-    return f"{tell(middle)} ({tell(low)} to {tell(high)})"
+def _shares(middle: float, low: float, high: float) -> str:
+    return f"{percent(middle)} ({percent(low)} to {percent(high)})"
 
 
 def risk_table(found: Risk) -> Listing:
@@ -210,7 +211,7 @@ def risk_table(found: Risk) -> Listing:
                 Cell(f"{percent(each.min_chance)}{' (chosen)' if each == found.chosen else ''}", "head"),
                 Cell(number(each.states), "number"),
                 amount(each.gain.mean),
-                Cell(f"{number(each.gain.low)} to {number(each.gain.high)}", "number"),
+                Cell(between(each.gain.low, each.gain.high), "number"),
                 share(each.worse),
                 Cell(percent(each.thin), "number"),
             ]
@@ -303,7 +304,7 @@ def estimates_table(found: OffPolicy) -> Listing:
             [
                 Cell(one.words, "head"),
                 amount(one.value),
-                Cell("–", "never") if np.isnan(one.low) else Cell(f"{number(one.low)} to {number(one.high)}", "number"),
+                Cell("–", "never") if np.isnan(one.low) else Cell(between(one.low, one.high), "number"),
                 Cell("yes" if one.trusted else "no"),
                 Cell(one.note),
             ]

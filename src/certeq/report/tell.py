@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.display import harmless, in_a_sentence, number, percent, several, shorten
+from certeq.base.display import between, harmless, in_a_sentence, number, percent, several, shorten
 from certeq.data.look import FEW
 from certeq.learning.learned import Learned, Summary
 from certeq.questions import sure
@@ -105,7 +105,7 @@ def worth(findings: Findings) -> Iterator[str]:
         return
     gain, better = found.difference(ADVICE, RECORDED), sure.chance(findings)
     more = "less" if gain.mean < 0 else "more"
-    ends = f"{number(gain.low)} to {number(gain.high)}"
+    ends = between(gain.low, gain.high)
     yield (
         f"By the model, following the advice{sure.period(findings)} is worth{sure.net(findings)} "
         f"{number(abs(gain.mean))} {more} than what was done (90% interval of the difference: {ends})."
@@ -230,7 +230,7 @@ def regularization(findings: Findings) -> Iterator[str]:
         gain = findings.posterior.difference(ADVICE, PLAIN)
         yield (
             f"Under the posterior, the regularized advice is worth {number(gain.mean)} more (90% interval "
-            f"{number(gain.low)} to {number(gain.high)})."
+            f"{between(gain.low, gain.high)})."
         )
 
 
