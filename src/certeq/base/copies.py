@@ -3,7 +3,7 @@
 A copy knows all that this process knows and has loaded, so nothing is sent to it; what it found comes back through a
 pipe. Only the command line makes copies, and only of a process that is its own: threads do not come along,
 and what somebody else's threads hold at that moment would be held for ever. Those of the libraries here do no harm,
-since a copy only computes: it reads no tables with Polars, and writes on no terminal.
+since a copy only computes: it reads no tables with Polars if that was loaded before, and writes on no terminal.
 
 Nothing depends on a copy: where none can be made, or it is lost, its work is done here. It ends with this process,
 however that one ends.
