@@ -53,7 +53,7 @@ def program() -> None:
     code: Any = None
     own(said=True)
     _keep_memory()
-    gc.set_threshold(100_000, 20, 50)  # most of what libraries make while they load is there to stay
+    gc.set_threshold(250_000, 20, 50)  # most of what libraries make while they load is there to stay
 
     @atexit.register
     def leave() -> None:

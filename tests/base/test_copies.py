@@ -93,6 +93,15 @@ def _runs(process):
         return False
 
 
+def test_who_is_free_takes_the_next_of_a_line_and_nobody_takes_one_twice():
+    assert run("""
+line = copies.Line(["a", "b", "c"])
+with copies.copy(lambda say: list(line)) as made:
+    print(sorted([*line, *made.result(print)]))
+line.close()
+""") == ["['a', 'b', 'c']", ""]
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_report_finds_the_same_with_a_copy_without_one_and_where_one_is_lost(monkeypatch, lost):
     learned = certeq.learn(certeq.read(examples.path(), bins=2), draws=0)

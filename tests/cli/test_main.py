@@ -154,3 +154,17 @@ def test_a_label_does_not_command_the_terminal(certeq, label):
     wrong = certeq("learn", "rows.csv", "--reward", "nothing", "--out", "elsewhere")
     for said in (done.out, done.err, applied.out, applied.err, wrong.out, wrong.err):
         assert not {"\x1b", "\x07", "\x9b"} & set(said)
+
+
+@pytest.mark.slow
+def test_a_copy_of_the_process_reads_the_same_rows_and_what_it_cannot_read_is_told_all_the_same(tmp_path):
+    learn = ("learn", "--no-report", "--draws", "0", "--out")
+    for threads in ("1", "4"):  # with one thread there is no copy
+        process(*learn, tmp_path / threads, env=os.environ | {"CERTEQ_THREADS": threads}, check=True)
+    one, other = ({path.name: path.read_bytes() for path in (tmp_path / each).iterdir()} for each in ("1", "4"))
+    assert one == other
+    rows = tmp_path / "rows.csv"
+    rows.write_text("state,action,reward,next_state\n1,a,much,2\n")
+    told = [process("learn", rows, env=os.environ | {"CERTEQ_THREADS": each}) for each in ("1", "4")]
+    assert told[0].returncode == told[1].returncode == 2
+    assert told[0].stderr == told[1].stderr != ""

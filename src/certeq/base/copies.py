@@ -3,7 +3,7 @@
 A copy knows all that this process knows and has loaded, so nothing is sent to it; what it found comes back through a
 pipe. Only the command line makes copies, and only of a process that is its own: threads do not come along,
 and what somebody else's threads hold at that moment would be held for ever. Those of the libraries here do no harm,
-since a copy only computes: it reads no tables with Polars, and writes on no terminal.
+since a copy only computes: it reads no tables with Polars if that was loaded before, and writes on no terminal.
 
 Nothing depends on a copy: where none can be made, or it is lost, its work is done here. It ends with this process,
 however that one ends.
@@ -19,7 +19,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,24 @@ class Copy:
             os.kill(self._process, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._process, 0)
+
+
+class Line:
+    """Names in a line: this process, its threads and its copies each take the next one."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._next, end = os.pipe()
+        os.write(end, bytes(range(len(names))))
+        os.close(end)
+
+    def __iter__(self) -> Iterator[str]:
+        while number := os.read(self._next, 1):
+            yield self._names[number[0]]
+
+    def close(self) -> None:
+        """Nobody takes any of them from now on."""
+        os.close(self._next)
 
 
 @contextmanager

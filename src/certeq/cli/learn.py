@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +44,6 @@ def learn(
 
     from certeq.base import texts, writing
     from certeq.cli import show
-    from certeq.learning import screen
-    from certeq.learning.learned import learn as run
-    from certeq.questions.sure import to_json
-    from certeq.report import checklist
 
     asked = {"report.html": output.report, "checklist.md": output.checklist}
     names = ("policy.json", "policy.csv", "policy.npz", "summary.json", *(each for each in asked if asked[each]))
@@ -55,7 +52,12 @@ def learn(
     console = show.console()
     columns = dict.fromkeys([*(request.beside or ()), *(each.column for each in rules.limits)])
     request = replace(request, beside=list(columns) or None)
-    found, reward = source.get(console, data, request, known, work, output.seed)
+    found, reward = source.get(console, data, request, known, work, output.seed, partial(_load, output))
+    from certeq.learning import screen
+    from certeq.learning.learned import learn as run
+    from certeq.questions.sure import to_json
+    from certeq.report import checklist
+
     _compile_ahead(found, rules, output)
     with show.Planning() as planning:
         learned = run(found, rules, reward=reward, progress=planning.progress, on_interrupt="return")
@@ -101,6 +103,15 @@ def learn(
             "Planning was stopped; this is what it had found by then." + " No report was made." * output.report
         )
         raise typer.Exit(130)
+
+
+def _load(output: Output) -> None:
+    """Load what is needed once there are rows."""
+    from certeq.questions.examine import all_questions
+
+    all_questions()
+    if output.report:
+        from certeq.report.learned_page import render  # noqa: F401
 
 
 def _compile_ahead(found: Batch | Tallied, rules: Rules, output: Output) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -44,6 +47,7 @@ ONE_BY_ONE = (
 )  # what only rows that are read together need
 ORDERS = ("ordered", "unordered", "unit")  # what is not kept with counts
 BESIDE = ("beside", "duration")  # what only rows that are read can add up
+SMALL = 10_000_000  # bytes of a file that a copy of this process reads: the rows have to come back
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,18 @@ class Known:
 
 
 def get(
-    console: Console, data: Path | None, request: Request, known: Known, work: Work | None, seed: int
+    console: Console,
+    data: Path | None,
+    request: Request,
+    known: Known,
+    work: Work | None,
+    seed: int,
+    meanwhile: Callable[[], object] | None = None,
 ) -> tuple[Batch | Tallied, Floats | None]:
     """Read rows; or counts of them, from a file; or count them, where they are a folder or a cluster is to do it.
 
-    Without ``work`` nothing is counted. Gives the known rewards as well, where a table of them was named.
+    Without ``work`` nothing is counted. Where something can be done ``meanwhile``, such as loading libraries, a copy of
+    this process reads a small file. Gives the known rewards as well, where a table of them was named.
     """
     if known.reward_table is not None and request.reward is None:
         request = replace(request, reward=False)
@@ -70,18 +81,32 @@ def get(
     elif data is not None and work is not None and _to_count(data, work.scheduler):
         found = _count(data, request, work)
     else:
-        found = read_rows(console, data, request, seed)
+        found = read_rows(console, data, request, seed, meanwhile)
     return found, None if known.reward_table is None else _known_rewards(found, known.reward_table)
 
 
-def read_rows(console: Console, data: Path | None, request: Request, seed: int) -> Batch:
+def read_rows(
+    console: Console, data: Path | None, request: Request, seed: int, meanwhile: Callable[[], object] | None
+) -> Batch:
     """Read the rows, or the bundled example and say so."""
-    from certeq.data.reading import read
-    from certeq.worlds import examples
+    from certeq.base import copies
+
+    def rows(*_: object) -> Batch:
+        from certeq.data.reading import read
+        from certeq.worlds import examples
+
+        return read(data or examples.path(), request, rng=seed)
 
     if data is None:
         console.print("[bold]The bundled example[/bold]: a simulated trial of 50 tumor patients, treated at random.")
-    return read(data or examples.path(), request, rng=seed)
+    small = data is None or (data.is_file() and data.stat().st_size <= SMALL)
+    if meanwhile is None or not small or "polars" in sys.modules:  # whose threads would not come along
+        return rows()
+    with copies.copy(rows) as copy:
+        meanwhile()
+        with suppress(copies.LostError):  # as where it cannot read them: then the reason is told from here
+            return rows() if copy is None else cast("Batch", copy.result(lambda _: None))
+    return rows()
 
 
 def is_counts(data: Path) -> bool:

@@ -25,7 +25,6 @@ import numpy as np
 
 from certeq.base.arrays import Floats, Integers
 from certeq.data.positions import Positions
-from certeq.model.lattice import RING, lattice
 
 STRENGTHS = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 MANY = 200_000  # pairs, beyond which strengths are chosen by some of them
@@ -202,6 +201,8 @@ def _gather(around: Integers, table: Any) -> Any:
 @lru_cache(maxsize=4)
 def neighborhood(positions: Positions, steps: int) -> Integers:
     """The states up to one or two steps away from each, itself among them, in order: ``(k, S)``, S for no more."""
+    from certeq.model.lattice import RING, lattice  # which loads Numba: rules need the names of ways to pool alone
+
     S, grid = positions.n_states, lattice(positions, positions.n_states)
     at, size = np.flatnonzero(positions.placed), positions.sizes
     key = positions.places[at] @ grid.stride

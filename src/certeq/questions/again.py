@@ -24,7 +24,7 @@ from certeq.model.rewards import estimate as rewards_of
 from certeq.questions.draws import Draws, draw_models
 
 EACH = 4  # models that are drawn from the posterior of one data set
-TOGETHER = 1_000_000  # numbers in the counts of data sets that are learned from together
+TOGETHER = 2_000_000  # numbers in the counts of data sets that are learned from together
 
 
 class Bag(NamedTuple):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
+from dataclasses import replace
 from functools import cache, partial
 from graphlib import TopologicalSorter
+from itertools import chain
 from typing import Any
 
 from certeq import questions as room
@@ -74,16 +76,18 @@ def examine(
     open_ones = [name for name in questions if name not in asking.found]
     linked = {name for each in questions.values() if each.after for name in (each.name, *each.after)}
     rest = [name for name in open_ones if name not in linked]
-    # posterior draws keep one process, or all processors, busy; whoever has an executor has threads of others as well
-    beside = copies.copy(partial(_answers, asking, rest)) if executor is None else nullcontext()
-    with plain_algebra(), ThreadPoolExecutor(1) as other, beside as copy:
-        others = other.submit(_beside, copy, asking, rest, missing, notice)
-        try:
-            _ask(asking, [name for name in open_ones if name in linked], missing, notice)
-        except BaseException:
-            rest.clear()  # nobody waits for the answers any more
-            raise
-        others.result()
+    with closing(copies.Line(rest)) as line, plain_algebra(), ThreadPoolExecutor(1) as other:
+        # posterior draws keep one process, or all processors, busy; who has an executor has threads of others as well
+        with copies.copy(partial(_answers, asking, line)) if executor is None else nullcontext() as copy:
+            others = other.submit(_beside, copy, asking, line, missing, notice)
+            try:
+                _ask(asking, chain((name for name in open_ones if name in linked), line), missing, notice)
+            except BaseException:
+                list(line)  # nobody waits for the answers any more
+                raise
+            others.result()
+        lost = [name for name in rest if name not in asking.found and name not in missing]  # with a copy
+        _ask(asking, lost, missing, notice)
     found = {name: asking.found[name] for name in questions if name in asking.found}
     if (drawn := found.get("posterior")) is not None:
         found["posterior"] = printed(drawn, found.get("outer"), found.get("returns"), learned.summary.people)
@@ -148,37 +152,36 @@ def learn(
     return found if found.interrupted else how_sure(found, draws=draws, rng=rng)
 
 
-def _ask(asking: Asking, names: list[str], missing: dict[str, str], notice: Callable[[str], None]) -> None:
-    """Ask some questions, one after the other, until there are none left."""
-    while names:
-        question = all_questions()[names.pop(0)]
+def _ask(asking: Asking, names: Iterable[str], missing: dict[str, str], notice: Callable[[str], None]) -> None:
+    """Ask some questions, one after the other."""
+    for name in names:
+        question = all_questions()[name]
         notice(question.doing)
         try:
             check_work(asking.learned, question)
-            asking.found[question.name] = question.ask(asking)
+            asking.found[name] = question.ask(asking)
         except InputError as error:
-            missing[question.name] = str(error)
+            missing[name] = str(error)
 
 
-def _answers(asking: Asking, names: list[str], notice: Callable[[str], None]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Ask some questions in a copy of this process: answers, and why there are none to some."""
-    missing: dict[str, str] = {}
-    open_ones = list(names)
-    _ask(asking, open_ones, missing, notice)
-    return {name: asking.found[name] for name in names if name in asking.found}, missing
+def _answers(asking: Asking, line: copies.Line, notice: Callable[[str], None]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Ask questions in a copy of this process: answers, and why there are none to some."""
+    alone, missing = replace(asking, found={}), dict[str, str]()
+    _ask(alone, line, missing, notice)
+    return alone.found, missing
 
 
 def _beside(
-    copy: copies.Copy | None, asking: Asking, names: list[str], missing: dict[str, str], notice: Callable[[str], None]
+    copy: copies.Copy | None, asking: Asking, line: copies.Line, missing: dict[str, str], notice: Callable[[str], None]
 ) -> None:
-    """Take over what a copy of this process answers, and ask here what it does not."""
-    if copy is not None:
-        with suppress(copies.LostError):
-            found, unanswered = copy.result(notice)
-            asking.found.update(found)
-            missing.update(unanswered)
-            names.clear()
-    _ask(asking, names, missing, notice)
+    """Take over what a copy of this process answers; without one, ask here."""
+    if copy is None:
+        _ask(asking, line, missing, notice)
+        return
+    with suppress(copies.LostError):
+        found, unanswered = copy.result(notice)
+        asking.found.update(found)
+        missing.update(unanswered)
 
 
 def _asked_before(learned: Learned, draws: int | None, rng: Rng) -> dict[str, Any]:
