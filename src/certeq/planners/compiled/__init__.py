@@ -48,7 +48,8 @@ def plan_side_by_side(problem: Problem, how: How) -> Solution:
     """Plan for small MDPs, exactly. Rows are checked while they are read."""
     from certeq.planners.compiled.small import plan_small
 
-    return _plan(plan_small, problem, how, _operands(problem), UNCLEAR if how.plain else 0.0, grain=64)
+    work = _operands(problem)
+    return _plan(plan_small, problem, how, work, UNCLEAR if how.plain else 0.0, work.grain)
 
 
 def plan_one_by_one(problem: Problem, how: How) -> Solution:
@@ -56,7 +57,7 @@ def plan_one_by_one(problem: Problem, how: How) -> Solution:
     from certeq.planners.compiled.medium import plan_medium
 
     kernel = _plan_chains if prod(problem.batch) * problem.n_states**2 > WORTH_MORE else plan_medium
-    return _plan(kernel, problem, how, _operands(problem).spread(), how.tolerance, grain=1)
+    return _plan(kernel, problem, how, _operands(problem).spread(), how.tolerance, 1)
 
 
 def _plan_chains(start: int, stop: int, *given: Any) -> int:
@@ -130,8 +131,9 @@ def evaluate(problem: Problem, policy: Integers, threads: int | None, plain: boo
         return values.reshape(*batch, S)
     arrays = (work.rows, work.rows_of, work.reward, work.reward_of, work.discount, work.discount_of)
     faults = pool.run(
-        evaluate_small, work.chains, *arrays, chosen, UNCLEAR if plain else 0.0, values, grain=64, threads=threads
-    )
+        evaluate_small, work.chains, *arrays, chosen, UNCLEAR if plain else 0.0, values,
+        grain=work.grain, threads=threads,
+    )  # fmt: skip
     if any(fault >= 0 for fault in faults):
         (check_plain if plain else check_rows)(rows)
         return value_policy(problem.model, problem.reward, problem.discount, policy)

@@ -115,4 +115,4 @@ def _run(aligned: Operands, kind: int, how: How, *rest: Any) -> list[int]:
     from certeq.planners.compiled.swept import sweep_small
 
     given = (*aligned.arrays, kind, how.limit, *rest)
-    return pool.run(sweep_small, aligned.chains, *given, grain=64, threads=how.threads)
+    return pool.run(sweep_small, aligned.chains, *given, grain=aligned.grain, threads=how.threads)

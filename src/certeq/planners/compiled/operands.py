@@ -52,6 +52,11 @@ class Operands:
         """K."""
         return len(self.rows_of)
 
+    @property
+    def grain(self) -> int:
+        """How many chains are worth a call of a kernel that takes eight side by side: those with 64 plans."""
+        return 8 * max(1, 8 // self.steps)
+
     def spread(self) -> Operands:
         """The same, with an index for every chain and step."""
         shape = (self.chains, self.steps)
