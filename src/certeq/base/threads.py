@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -105,6 +105,7 @@ def _next(left: list[int]) -> int | None:
         return None
 
 
+@lru_cache
 def _edges(count: int, grain: int, several: int) -> list[int]:
     """Where pieces begin and end: each thread's part of half of what is left, as long as that is not too little."""
     edges, least = [0], count // (SMALLEST * several)

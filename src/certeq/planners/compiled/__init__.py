@@ -49,7 +49,7 @@ def plan_side_by_side(problem: Problem, how: How) -> Solution:
     from certeq.planners.compiled.small import plan_small
 
     work = _operands(problem)
-    return _plan(plan_small, problem, how, work, UNCLEAR if how.plain else 0.0, work.grain)
+    return told_finite(_plan(plan_small, problem, how, work, UNCLEAR if how.plain else 0.0, work.grain))
 
 
 def plan_one_by_one(problem: Problem, how: How) -> Solution:
@@ -99,14 +99,24 @@ def _plan(kernel: Any, problem: Problem, how: How, work: Operands, number: float
         check = check_plain if how.plain else check_rows
         check(mixture(problem)[0])  # this raises, unless the row is only a rounding error away from being right
         return policy_iteration(problem, how)
-    batch = work.batch
+    return told(work.batch, how.limit, policy, values, iterations, residual)
+
+
+def told(
+    batch: tuple[int, ...], limit: int, policy: Integers, values: Floats, iterations: Integers, residual: Floats
+) -> Solution:
+    """What a kernel found, with the axes of the batch."""
+    shape, converged = (*batch, policy.shape[-1]), iterations <= limit
+    rounds = iterations if converged.all() else np.minimum(iterations, limit)
     return Solution(
-        policy.reshape(*batch, S),
-        values.reshape(*batch, S),
-        np.minimum(iterations, how.limit).reshape(batch),
-        residual.reshape(batch),
-        iterations.reshape(batch) <= how.limit,
-    )
+        policy.reshape(shape), values.reshape(shape), rounds.reshape(batch), residual.reshape(batch),
+        converged.reshape(batch),
+    )  # fmt: skip
+
+
+def told_finite(found: Solution) -> Solution:
+    """The same, where residuals tell: kernels for small MDPs make them NaN if a value is not finite."""
+    return found._replace(finite=bool(np.isfinite(found.residual).all()))
 
 
 def evaluate(problem: Problem, policy: Integers, threads: int | None, plain: bool = False) -> Floats:
