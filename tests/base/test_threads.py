@@ -1,12 +1,12 @@
 """Pieces of a range, shared among threads that stay; and linear algebra with one thread."""
 
 import os
-from threading import Event
+from threading import Event, get_ident
 
 import pytest
 
 from certeq.base import threads
-from certeq.base.threads import helpers, run
+from certeq.base.threads import default_threads, helpers, run
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -18,17 +18,23 @@ def test_pieces_cover_everything_once_and_answer_in_order(threads, count, grain)
 
 def test_pieces_begin_at_multiples_of_the_grain_and_are_no_smaller():
     found = run(lambda start, stop: (start, stop), 1000, grain=64, threads=2)
-    assert len(found) == 8
     assert all(start % 64 == 0 and (stop - start >= 64 or stop == 1000) for start, stop in found)
+
+
+def test_pieces_become_smaller_so_that_all_are_done_at_about_the_same_time():
+    sizes = [stop - start for start, stop in run(lambda *piece: piece, 10_000, threads=2)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == 2500
+    assert max(sizes[-4:]) <= 10_000 // 64
 
 
 def test_nobody_waits_for_helpers_who_come_late():
     seen, arrive = [], Event()
-    late = [helpers().submit(arrive.wait) for _ in range(helpers()._max_workers)]
+    for _ in range(max(default_threads(), os.cpu_count() or 1)):
+        helpers().put(arrive.wait)
     run(lambda start, stop: seen.extend(range(start, stop)), 100, threads=2)
     assert sorted(seen) == list(range(100))
     arrive.set()
-    assert all(each.result() for each in late)
 
 
 def test_nothing_is_left_running_behind_an_error():
@@ -48,6 +54,20 @@ def test_nothing_is_left_running_behind_an_error():
     assert len(finished) == ended
 
 
+def test_an_error_of_a_helper_is_heard():
+    asked, came = get_ident(), Event()
+
+    def work(start, stop):
+        if get_ident() == asked:
+            came.wait()
+        else:
+            came.set()
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        run(work, 100, threads=2)
+
+
 def test_a_piece_may_share_its_own_work():
     found = run(lambda start, stop: sum(run(lambda a, b: b - a, 20, threads=3)), 12, threads=3)
     assert found == [20] * len(found)
@@ -58,10 +78,10 @@ def test_a_forked_process_has_helpers_of_its_own():
     run(lambda start, stop: None, 100, threads=2)
     here, (reading, writing) = helpers(), os.pipe()
     if not (child := os.fork()):
-        os.write(writing, bytes([helpers() is not here, *run(lambda start, stop: stop - start, 16, threads=2)]))
+        os.write(writing, bytes([helpers() is not here, sum(run(lambda start, stop: stop - start, 16, threads=2))]))
         os._exit(0)
     os.waitpid(child, 0)
-    assert list(os.read(reading, 100)) == [True, *[2] * 8]
+    assert list(os.read(reading, 100)) == [True, 16]
 
 
 def test_linear_algebra_has_one_thread_meanwhile_and_then_as_many_as_before():

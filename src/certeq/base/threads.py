@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any
 
-PIECES = 4  # for each thread
+SMALLEST = 32  # so many of the smallest pieces would be a thread's share
 _sharers = 1  # processes that share the processors
 
 
@@ -37,9 +37,17 @@ def shared(sharers: int) -> Iterator[None]:
 
 
 @cache
-def helpers() -> ThreadPoolExecutor:
+def helpers() -> SimpleQueue[Callable[[], None]]:
     """Threads that stay and help whoever has something to share; to start one for each call would take longer."""
-    return ThreadPoolExecutor(max(default_threads(), os.cpu_count() or 1), thread_name_prefix="certeq")
+    calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def listen() -> None:
+        while True:
+            calls.get()()
+
+    for number in range(max(default_threads(), os.cpu_count() or 1)):
+        Thread(target=listen, name=f"certeq_{number}", daemon=True).start()
+    return calls
 
 
 if hasattr(os, "register_at_fork"):
@@ -49,38 +57,62 @@ if hasattr(os, "register_at_fork"):
 def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, threads: int | None = None) -> list[Any]:
     """Call ``kernel(start, stop, *args)`` on contiguous pieces that cover ``range(count)``; return what each returned.
 
-    Whoever asks works too. There are a few pieces per thread, and each takes the next one when it is done with one, so
-    that a thread that is held up by other programs, or comes late, holds up the rest less. ``grain`` is the smallest
+    Whoever asks works too. Each takes the next piece when it is done with one, and pieces become smaller, so that all
+    are done at about the same time, though one comes late or is held up by other programs. ``grain`` is the smallest
     piece that is worth a call; small work is one piece for the calling thread, and pays nothing. The kernel must write
     only what belongs to its own piece; results then cannot depend on the number of threads. Whatever happens, nothing
     is still running when this returns or raises. (Numba's own threads would take three times as long to compile.)
     """
-    several, grains = threads or default_threads(), -(-count // grain)
-    pieces = min(PIECES * several, count // grain)
-    if several == 1 or pieces <= 1:
+    several = threads or default_threads()
+    if several == 1 or count < 2 * grain:
         return [kernel(0, count, *args)]
-    edges = [min(grain * (grains * piece // pieces), count) for piece in range(pieces + 1)]
+    edges = _edges(count, grain, several)
+    pieces = len(edges) - 1
     left, found = list(reversed(range(pieces))), [None] * pieces
+    begun: list[None] = []
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def work() -> None:
-        while True:
-            try:
-                piece = left.pop()
-            except IndexError:  # nothing is left
-                return
-            found[piece] = kernel(edges[piece], edges[piece + 1], *args)
+        begun.append(None)
+        try:
+            while (piece := _next(left)) is not None:
+                found[piece] = kernel(edges[piece], edges[piece + 1], *args)
+        except BaseException as error:
+            left.clear()
+            ended.put(error)
+        else:
+            ended.put(None)
 
-    others = [helpers().submit(work) for _ in range(min(several, pieces) - 1)]
-    try:
-        work()
-        for other in others:
-            if not other.cancel():  # who has not begun need not
-                other.result()
-    except BaseException:
-        left.clear()
-        wait([other for other in others if not other.cancel()])
-        raise
+    for _ in range(min(several, pieces) - 1):
+        helpers().put(work)
+    work()
+    wrong, waited = None, 0
+    while waited < len(begun):  # who begins only now finds nothing left, and nobody waits for it
+        try:
+            wrong = ended.get() or wrong
+            waited += 1
+        except BaseException as error:  # an interrupt, to be heard when nobody works any more
+            wrong = error
+    if wrong is not None:
+        raise wrong
     return found
+
+
+def _next(left: list[int]) -> int | None:
+    try:
+        return left.pop()
+    except IndexError:
+        return None
+
+
+@lru_cache
+def _edges(count: int, grain: int, several: int) -> list[int]:
+    """Where pieces begin and end: each thread's part of half of what is left, as long as that is not too little."""
+    edges, least = [0], count // (SMALLEST * several)
+    while edges[-1] < count:
+        piece = max((count - edges[-1]) // (2 * several), least, 1)
+        edges.append(min(edges[-1] + -(-piece // grain) * grain, count))
+    return edges
 
 
 @contextmanager

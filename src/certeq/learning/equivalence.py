@@ -203,19 +203,18 @@ def plan(
     usual = how == {"unvisited": "target", "min_visits": 1, "min_share": 0} and method in ("auto", "policy_iteration")
     quick = usual and isinstance(shrinkage.pull, WeightRule)
     work = unwritten(table, shrinkage, rewards, gamma, engine) if quick else None
+    tried = partial(_tried, table, min_visits)
     if work is not None and tolerance > 0:
         limit = 1_000 if max_iterations is None else whole("max_iterations", max_iterations, 1)
         solution = counted.plan_counts(work, How(tolerance, limit, Watch(), threads))
-        found = Plan.of(solution, "policy_iteration", partial(_pose, shrinkage, table, rewards, gamma))
-    else:
-        model = mixed(shrinkage, table, **how)
-        planned = solve_model(
-            model, rewards, gamma, method=method, tolerance=tolerance, max_iterations=max_iterations, engine=engine,
-            threads=threads,
-        )  # fmt: skip
-        assert isinstance(planned, Plan)
-        found = planned
-    return replace(found, tried=partial(_tried, table, min_visits))
+        return Plan.of(solution, "policy_iteration", partial(_pose, shrinkage, table, rewards, gamma), tried)
+    model = mixed(shrinkage, table, **how)
+    planned = solve_model(
+        model, rewards, gamma, method=method, tolerance=tolerance, max_iterations=max_iterations, engine=engine,
+        threads=threads,
+    )  # fmt: skip
+    assert isinstance(planned, Plan)
+    return replace(planned, tried=tried)
 
 
 def unwritten(

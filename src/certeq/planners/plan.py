@@ -38,11 +38,17 @@ class Plan:
     tried: Callable[[], Booleans] | None = field(default=None, repr=False)  # which pairs have data, (..., S, A)
 
     @classmethod
-    def of(cls, solution: Solution, method: str, posed: Problem | Callable[[], Problem]) -> Plan:
+    def of(
+        cls,
+        solution: Solution,
+        method: str,
+        posed: Problem | Callable[[], Problem],
+        tried: Callable[[], Booleans] | None = None,
+    ) -> Plan:
         """Make a plan of what an algorithm found. A problem that is to be written out has discounts below 1."""
-        if not np.isfinite(solution.values).all():
+        if not solution.finite and not np.isfinite(solution.values).all():
             raise InputError("Rewards add up to more than numbers can hold here. " + SMALLER)
-        made = cls(*solution[:-1], method, posed, solution.interrupted)
+        made = cls(*solution[:-2], method, posed, solution.interrupted, tried)
         if isinstance(posed, Problem) and (posed.discount == 1).any():
             _ = made.bound  # which refuses episodes that are too long for numbers
         return made

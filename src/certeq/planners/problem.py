@@ -65,6 +65,7 @@ class Solution(NamedTuple):
     converged: Booleans  # (...)
     error: Floats | float = 0.0  # (...): certified error of the values, up to a shift; 0 for exact methods
     interrupted: bool = False  # whether somebody stopped it
+    finite: bool = False  # whether it is known already that all values are finite
 
 
 def read_problem(

@@ -70,6 +70,15 @@ def test_any_size_is_planned_as_by_policy_iteration(S, A):
     np.testing.assert_allclose(values, expected.values, atol=1e-11)
 
 
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf, np.nan])
+def test_beside_values_that_are_not_finite_the_residual_is_nan(wrong):
+    parts = problem(20)
+    parts[3][4, 0, 2], parts[3][9, 0, 0] = wrong, wrong
+    _, values, _, residual, _ = planned(parts)
+    np.testing.assert_array_equal(np.isnan(residual), ~np.isfinite(values).all(axis=-1))
+    assert np.isnan(residual[[4, 9], 0]).all()
+
+
 @pytest.mark.parametrize("K", [17, 130])
 def test_one_thread_and_two_give_the_same_bits(K):
     parts = problem(K, L=3)

@@ -48,7 +48,8 @@ def plan_side_by_side(problem: Problem, how: How) -> Solution:
     """Plan for small MDPs, exactly. Rows are checked while they are read."""
     from certeq.planners.compiled.small import plan_small
 
-    return _plan(plan_small, problem, how, _operands(problem), UNCLEAR if how.plain else 0.0, grain=64)
+    work = _operands(problem)
+    return told_finite(_plan(plan_small, problem, how, work, UNCLEAR if how.plain else 0.0, work.grain))
 
 
 def plan_one_by_one(problem: Problem, how: How) -> Solution:
@@ -56,7 +57,7 @@ def plan_one_by_one(problem: Problem, how: How) -> Solution:
     from certeq.planners.compiled.medium import plan_medium
 
     kernel = _plan_chains if prod(problem.batch) * problem.n_states**2 > WORTH_MORE else plan_medium
-    return _plan(kernel, problem, how, _operands(problem).spread(), how.tolerance, grain=1)
+    return _plan(kernel, problem, how, _operands(problem).spread(), how.tolerance, 1)
 
 
 def _plan_chains(start: int, stop: int, *given: Any) -> int:
@@ -98,14 +99,24 @@ def _plan(kernel: Any, problem: Problem, how: How, work: Operands, number: float
         check = check_plain if how.plain else check_rows
         check(mixture(problem)[0])  # this raises, unless the row is only a rounding error away from being right
         return policy_iteration(problem, how)
-    batch = work.batch
+    return told(work.batch, how.limit, policy, values, iterations, residual)
+
+
+def told(
+    batch: tuple[int, ...], limit: int, policy: Integers, values: Floats, iterations: Integers, residual: Floats
+) -> Solution:
+    """What a kernel found, with the axes of the batch."""
+    shape, converged = (*batch, policy.shape[-1]), iterations <= limit
+    rounds = iterations if converged.all() else np.minimum(iterations, limit)
     return Solution(
-        policy.reshape(*batch, S),
-        values.reshape(*batch, S),
-        np.minimum(iterations, how.limit).reshape(batch),
-        residual.reshape(batch),
-        iterations.reshape(batch) <= how.limit,
-    )
+        policy.reshape(shape), values.reshape(shape), rounds.reshape(batch), residual.reshape(batch),
+        converged.reshape(batch),
+    )  # fmt: skip
+
+
+def told_finite(found: Solution) -> Solution:
+    """The same, where residuals tell: kernels for small MDPs make them NaN if a value is not finite."""
+    return found._replace(finite=bool(np.isfinite(found.residual).all()))
 
 
 def evaluate(problem: Problem, policy: Integers, threads: int | None, plain: bool = False) -> Floats:
@@ -130,8 +141,9 @@ def evaluate(problem: Problem, policy: Integers, threads: int | None, plain: boo
         return values.reshape(*batch, S)
     arrays = (work.rows, work.rows_of, work.reward, work.reward_of, work.discount, work.discount_of)
     faults = pool.run(
-        evaluate_small, work.chains, *arrays, chosen, UNCLEAR if plain else 0.0, values, grain=64, threads=threads
-    )
+        evaluate_small, work.chains, *arrays, chosen, UNCLEAR if plain else 0.0, values,
+        grain=work.grain, threads=threads,
+    )  # fmt: skip
     if any(fault >= 0 for fault in faults):
         (check_plain if plain else check_rows)(rows)
         return value_policy(problem.model, problem.reward, problem.discount, policy)

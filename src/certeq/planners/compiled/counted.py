@@ -15,6 +15,7 @@ import numpy as np
 from certeq.base.arrays import Floats, Integers
 from certeq.model.mdp import MDP
 from certeq.model.weights import GIVEN, MAGNITUDE, RELATIVE
+from certeq.planners.compiled import told, told_finite
 from certeq.planners.problem import How, Solution
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Swept(NamedTuple):
 def plan_counts(work: Counted, how: How) -> Solution:
     """Plan for data sets of up to 32 states."""
     aligned = work.operands()
-    batch, K, L = aligned.batch, aligned.chains, aligned.steps
+    K, L = aligned.chains, aligned.steps
     S, A = work.counts.shape[-3:-1]
     policy, values = np.empty((K, L, S), dtype=np.int64), np.empty((K, L, S))
     rounds, residual = np.empty((K, L), dtype=np.int64), np.empty((K, L))
@@ -68,13 +69,7 @@ def plan_counts(work: Counted, how: How) -> Solution:
     no_truth = (np.zeros((0, S, A, S)), nothing, np.zeros((0, S, A)), nothing, 0.0, np.zeros(S))
     unasked = np.empty((0, 0, S), dtype=np.int64), np.empty((0, 0)), np.empty((0, S))
     _run(aligned, work.kind, how, *no_truth, policy, values, rounds, residual, *unasked)
-    return Solution(
-        policy.reshape(*batch, S),
-        values.reshape(*batch, S),
-        np.minimum(rounds, how.limit).reshape(batch),
-        residual.reshape(batch),
-        rounds.reshape(batch) <= how.limit,
-    )
+    return told_finite(told(aligned.batch, how.limit, policy, values, rounds, residual))
 
 
 def sweep_counts(work: Counted, how: How, truth: MDP, importance: Floats) -> Swept | None:
@@ -115,4 +110,4 @@ def _run(aligned: Operands, kind: int, how: How, *rest: Any) -> list[int]:
     from certeq.planners.compiled.swept import sweep_small
 
     given = (*aligned.arrays, kind, how.limit, *rest)
-    return pool.run(sweep_small, aligned.chains, *given, grain=64, threads=how.threads)
+    return pool.run(sweep_small, aligned.chains, *given, grain=aligned.grain, threads=how.threads)

@@ -7,11 +7,8 @@ per chain and starts each step from the plan of the step before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
 from math import prod
-from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +17,7 @@ from certeq.base.arrays import Booleans, Floats, Integers
 TRAILING = {"rows": 3, "weight": 2, "target": 3, "reward": 2, "discount": 0, "allowed": 2}  # axes that are no batch
 
 
-@dataclass(frozen=True)
-class Operands:
+class Operands(NamedTuple):
     """Flat operands and, for each, which entry belongs to chain k (and step l).
 
     What is the same for all chains has an index with one line, and what is the same for all steps one with one column.
@@ -45,12 +41,17 @@ class Operands:
     @property
     def arrays(self) -> tuple[Any, ...]:
         """All operands with their indices, in the order in which planning kernels take them."""
-        return _arrays(self)
+        return self[2:]
 
     @property
     def chains(self) -> int:
         """K."""
         return len(self.rows_of)
+
+    @property
+    def grain(self) -> int:
+        """How many chains are worth a call of a kernel that takes eight side by side: those with 64 plans."""
+        return 8 * max(1, 8 // self.steps)
 
     def spread(self) -> Operands:
         """The same, with an index for every chain and step."""
@@ -58,10 +59,7 @@ class Operands:
         weight, reward, discount = (
             np.array(np.broadcast_to(of, shape)) for of in (self.weight_of, self.reward_of, self.discount_of)
         )
-        return replace(self, weight_of=weight, reward_of=reward, discount_of=discount)
-
-
-_arrays: Callable[[Operands], tuple[Any, ...]] = attrgetter(*(field.name for field in fields(Operands)[2:]))
+        return self._replace(weight_of=weight, reward_of=reward, discount_of=discount)
 
 
 def operands(
@@ -83,8 +81,9 @@ def operands(
         axes = lead[name] if along and lead[name] else (*lead[name], 1)
         width = axes[-1]
         lines = chains if name in fixed or own != width else 1
-        index: Integers = np.zeros((lines, 1), dtype=np.int64) if own == 1 else np.arange(own)
+        shape = lines if name in fixed else (lines, width)
+        index: Integers = np.zeros(shape, dtype=np.int64) if own == 1 else np.arange(own)
         if own not in (1, lines * width):
             index = np.array(np.broadcast_to(index.reshape(axes), (*sets, width)))
-        parts[f"{name}_of"] = index.reshape(lines) if name in fixed else index.reshape(lines, width)
+        parts[f"{name}_of"] = index.reshape(shape)
     return Operands(batch=batch, steps=steps, **parts)

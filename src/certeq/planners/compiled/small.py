@@ -370,13 +370,14 @@ def _take(w: Any, at: Places) -> bool:
 
 @_lean
 def _residual(w: Any, at: Places) -> Any:
-    """Largest |B - V|."""
-    worst = fill(0.0)
+    """Largest |B - V|; NaN if one of the values is not finite."""
+    worst, zero, nothing = fill(0.0), fill(0.0), fill(0.0)
     for s in range(at.S):
         as_written()
         difference = load(w, at.B + s) - load(w, at.V + s)
-        worst = larger(larger(difference, fill(0.0) - difference), worst)
-    return worst
+        worst = larger(larger(difference, zero - difference), worst)
+        nothing = plus(nothing, zero, difference)
+    return worst + nothing
 
 
 @_compile
