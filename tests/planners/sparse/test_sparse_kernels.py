@@ -237,9 +237,8 @@ def test_the_halves_of_a_krylov_step_do_what_their_formulas_say(followed):
     np.testing.assert_allclose(v, p - act(p), atol=1e-6)
     np.testing.assert_allclose(notes.sum(axis=0), [v @ shadow, v @ p, v @ v])
     old = r.copy()
-    run(kernels.half, r, 0.3, v, shadow, notes)
+    run(kernels.half, r, 0.3, v)
     np.testing.assert_allclose(r, old - 0.3 * v)
-    assert notes[:, 0].sum() == pytest.approx(r @ shadow)
     before = [z.copy() for z in (x, r, p)]
     run(kernels.whole, x, r, p, v, t, 0.3, 0.7, -0.2, notes)
     np.testing.assert_allclose(x, before[0] + 0.3 * before[2] + 0.7 * before[1])

@@ -30,7 +30,7 @@ PARTIAL = 100  # sweeps at most
 STEPS = 5000  # of BiCGStab at most
 FAILURES = 3  # of BiCGStab, after which it is not tried again
 LOST = 1e8  # times the residual it began with: BiCGStab will not come back from there
-LIGHT = 16  # blocks: passes over mere vectors are worth several threads from here on
+LIGHT = 64  # blocks: passes over mere vectors are worth several threads from here on
 FEW = 8  # rows that all states share are kept side by side, up to so many of a part
 NOBODY = 2**32 - 1  # an action that nobody takes
 ALL = PerPair(np.ones(1), 0, 0)
@@ -138,7 +138,8 @@ class Follower:
 
     def _targets(self, x: Floats) -> tuple[Floats, Floats]:
         """What the dense target rows expect of x: each shared one, and all others by state, if there are any."""
-        self.run(kernels.pull, self.blocks, self.shared, x, self.pulled, grain=LIGHT)
+        if len(self.shared):
+            self.run(kernels.pull, self.blocks, self.shared, x, self.pulled, grain=LIGHT)
         pulled = self.pulled.sum(axis=0)
         if not self.others:
             return pulled, np.empty(0)
@@ -160,19 +161,19 @@ class Follower:
         constants do not matter. A ``trial`` ends where sweeps mix slowly.
         """
         x, y, total, *scratch = self.vectors
-        size, rate, done, failed = 1.0, 1.0, 0, self.failures >= FAILURES
+        size, rate, middle, done, failed = 1.0, 1.0, 0.0, 0, self.failures >= FAILURES
         while size * rate > goal and done < PARTIAL:  # what is left is the next term of the sum
             if self.slow and trial:
                 break
             if self.slow and not failed:
+                if middle:
+                    self.run(kernels.take_off, self.blocks, x, middle, grain=LIGHT)
                 failed = not self._bicgstab(x, y, total, scratch, goal, even)
                 if not failed:
                     break
                 self.failures += 1
             self.run(kernels.follow, self.blocks, self.followed, *self._targets(x), x, y, total, self.notes)
             left, middle = self._sizes(even)
-            if middle:
-                self.run(kernels.take_off, self.blocks, y, middle, grain=LIGHT)
             x, y, size, rate, done = y, x, left, left / size, done + 1
             if not self.slow and done >= TRIAL and size > goal and _many(goal / size, rate):
                 self._slow_down()
@@ -196,12 +197,11 @@ class Follower:
             alpha = rho / along if along else np.inf
             if not isfinite(alpha):
                 break
-            run(kernels.half, blocks, r, alpha, v, shadow, notes, grain=LIGHT)
-            rest = float(notes[:, 0].sum())
+            run(kernels.half, blocks, r, alpha, v, grain=LIGHT)  # nothing of the shadow is left in r
             run(kernels.apply, blocks, self.followed, *self._targets(r), r, t, shadow, notes)
             with_shadow, with_r, square = notes.sum(axis=0).tolist()
             omega = with_r / square if square else 0.0
-            rho, before = rest - omega * with_shadow, rho
+            rho, before = -omega * with_shadow, rho
             beta = rho / before * alpha / omega if omega else 0.0
             if not (isfinite(omega) and isfinite(beta)):
                 break

@@ -382,14 +382,11 @@ def first(start: int, stop: int, r: Any, d: Any, shadow: Any, p: Any, notes: Flo
 
 
 @_kernel
-def half(start: int, stop: int, r: Any, alpha: Any, v: Any, shadow: Any, notes: Floats) -> None:
-    """``r -= alpha * v``, the first half of a step of BiCGStab. Notes: r·shadow."""
+def half(start: int, stop: int, r: Any, alpha: Any, v: Any) -> None:
+    """``r -= alpha * v``, the first half of a step of BiCGStab."""
     for block in range(start, stop):
-        with_shadow = 0.0
         for s in _states(block, r.size):
             r[s] -= alpha * v[s]
-            with_shadow += r[s] * shadow[s]
-        notes[block, 0] = with_shadow
 
 
 @_kernel
