@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from certeq.planners.sparse import kernels
+from certeq.planners.sparse.correction import NOBODYS
 from certeq.planners.sparse.kernels import BLOCK, Followed, Lines, PerPair, SparseModel
 
 pytestmark = pytest.mark.slow  # kernels are compiled
@@ -33,10 +34,13 @@ def run(kernel, *args):
     kernel(1, BLOCKS, *args)
 
 
-def improve(model, pull, values, policy, share=ALL, averaged=False, keep=0.0, near=0.0):
+def improve(model, pull, values, policy, share=ALL, averaged=False, keep=0.0, near=0.0, settled=(NOBODYS, None)):
     better, lowest = np.zeros(S, dtype=np.uint32), np.zeros(S, dtype=np.uint32)
     best, notes = np.empty(S), np.empty((BLOCKS, 6))
-    how = share, averaged, keep, near
+    followed, slack = settled
+    reach = np.inf if slack is None else 0.5
+    slack = np.zeros(S, dtype=np.float32) if slack is None else slack
+    how = share, averaged, keep, near, followed, slack, 0.25, reach
     run(kernels.improve, model, pull, values, policy, *how, better, lowest, best, notes)
     return better, lowest, best, notes
 
@@ -77,6 +81,26 @@ def plain():
     reward, r = full(rng)
     values = rng.normal(size=S)
     return model_of(data, ALL, False, reward), r + 0.9 * (matrix @ values).reshape(S, A), values
+
+
+def test_states_with_slack_are_backed_up_by_the_rows_of_their_policy_and_all_others_find_theirs(plain):
+    model, q, values = plain
+    states, policy = np.arange(S), q.argmax(axis=1).astype(np.uint32)
+    near, slack = 1e-9, np.where(states % 3 > 0, 0.6, 0.5).astype(np.float32)
+    lines = model.data
+    rows = states * A + policy
+    lengths = np.diff(lines.starts)[rows]
+    slots = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
+    entries = np.concatenate([np.arange(lines.starts[row], lines.starts[row + 1]) for row in rows]).astype(np.int64)
+    own = lines.columns[entries], 0.9 * lines.chances[entries]
+    followed = Followed(slots, lengths.astype(np.uint32), *own, np.empty((0, 0), dtype=np.float32))
+    better, lowest, best, notes = improve(model, ALL, values, policy, near=near, settled=(followed, slack))
+    np.testing.assert_allclose(best, q.max(axis=1), rtol=1e-13, atol=1e-13)
+    np.testing.assert_array_equal(better, policy)
+    np.testing.assert_array_equal(lowest, policy)
+    second = np.partition(q, -2, axis=1)[:, -2]
+    np.testing.assert_allclose(slack, np.where(states % 3 > 0, 0.6, 0.25 + q.max(axis=1) - second), rtol=1e-6)
+    assert notes[:, 5].sum() == 0
 
 
 def test_an_action_is_left_only_for_one_that_is_better_by_enough(plain):
@@ -213,9 +237,8 @@ def test_the_halves_of_a_krylov_step_do_what_their_formulas_say(followed):
     np.testing.assert_allclose(v, p - act(p), atol=1e-6)
     np.testing.assert_allclose(notes.sum(axis=0), [v @ shadow, v @ p, v @ v])
     old = r.copy()
-    run(kernels.half, r, 0.3, v, shadow, notes)
+    run(kernels.half, r, 0.3, v)
     np.testing.assert_allclose(r, old - 0.3 * v)
-    assert notes[:, 0].sum() == pytest.approx(r @ shadow)
     before = [z.copy() for z in (x, r, p)]
     run(kernels.whole, x, r, p, v, t, 0.3, 0.7, -0.2, notes)
     np.testing.assert_allclose(x, before[0] + 0.3 * before[2] + 0.7 * before[1])

@@ -2,8 +2,8 @@
 
 The values of a policy whose rows, times the discount, are P are off by d where (I - P) d = r, the residual. Sweeps add
 up d = r + P r + P² r + ...; where they mix slowly, BiCGStab gets there in far fewer steps. Neither need be precise: the
-next full pass over the model sees what is left, and asks again. So the rows are copied in single precision. The vectors
-are not: BiCGStab needs their digits, and loses its way without.
+next full pass over the model sees what is left, and asks again. So rows that are slow to mix are kept in single
+precision. The vectors are not: BiCGStab needs their digits, and loses its way without.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ PARTIAL = 100  # sweeps at most
 STEPS = 5000  # of BiCGStab at most
 FAILURES = 3  # of BiCGStab, after which it is not tried again
 LOST = 1e8  # times the residual it began with: BiCGStab will not come back from there
-LIGHT = 16  # blocks: passes over mere vectors are worth several threads from here on
+LIGHT = 64  # blocks: passes over mere vectors are worth several threads from here on
 FEW = 8  # rows that all states share are kept side by side, up to so many of a part
 NOBODY = 2**32 - 1  # an action that nobody takes
 ALL = PerPair(np.ones(1), 0, 0)
+NOBODYS = Followed(
+    np.zeros(1, dtype=np.uint32), np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint32), np.empty(0),
+    np.empty((0, 0), dtype=np.float32),
+)  # fmt: skip
 
 
 class Component(NamedTuple):
@@ -73,7 +77,7 @@ class Follower:
         self.notes = np.zeros((self.blocks, 3))
         self.slots = self._slots(S, A, averaging)
         size = int(self.slots[-1])
-        self.room: tuple[Actions, Singles] = np.empty(size, dtype=np.uint32), np.empty(size, dtype=np.float32)
+        self.room: tuple[Actions, Floats | Singles] = np.empty(size, dtype=np.uint32), np.empty(size)
         self.lengths = np.zeros(S, dtype=np.uint32)
         self.before = np.full(S, NOBODY, dtype=np.uint32)  # whose rows were copied
         self.vectors = [np.empty(S) for _ in range(7)]  # pages that are never touched cost nothing
@@ -87,6 +91,11 @@ class Follower:
                 self.run(kernels.add_room, self.blocks, part.rows, A, averaging, slots[1:], grain=LIGHT)
         np.cumsum(slots, out=slots)
         return slots.astype(np.uint32) if slots[-1] < 2**32 else slots
+
+    @property
+    def precise(self) -> bool:
+        """Whether the rows are those of the data alone, in double precision."""
+        return not self.slow and sum(isinstance(part.rows, Lines) for part in self.parts) == 1
 
     def take(self, choices: list[Choice]) -> None:
         """Copy the rows of a policy; of several choices, the average."""
@@ -129,7 +138,8 @@ class Follower:
 
     def _targets(self, x: Floats) -> tuple[Floats, Floats]:
         """What the dense target rows expect of x: each shared one, and all others by state, if there are any."""
-        self.run(kernels.pull, self.blocks, self.shared, x, self.pulled, grain=LIGHT)
+        if len(self.shared):
+            self.run(kernels.pull, self.blocks, self.shared, x, self.pulled, grain=LIGHT)
         pulled = self.pulled.sum(axis=0)
         if not self.others:
             return pulled, np.empty(0)
@@ -151,23 +161,29 @@ class Follower:
         constants do not matter. A ``trial`` ends where sweeps mix slowly.
         """
         x, y, total, *scratch = self.vectors
-        size, rate, done, failed = 1.0, 1.0, 0, self.failures >= FAILURES
+        size, rate, middle, done, failed = 1.0, 1.0, 0.0, 0, self.failures >= FAILURES
         while size * rate > goal and done < PARTIAL:  # what is left is the next term of the sum
             if self.slow and trial:
                 break
             if self.slow and not failed:
+                if middle:
+                    self.run(kernels.take_off, self.blocks, x, middle, grain=LIGHT)
                 failed = not self._bicgstab(x, y, total, scratch, goal, even)
                 if not failed:
                     break
                 self.failures += 1
             self.run(kernels.follow, self.blocks, self.followed, *self._targets(x), x, y, total, self.notes)
             left, middle = self._sizes(even)
-            if middle:
-                self.run(kernels.take_off, self.blocks, y, middle, grain=LIGHT)
             x, y, size, rate, done = y, x, left, left / size, done + 1
-            self.slow |= done >= TRIAL and size > goal and _many(goal / size, rate)
+            if not self.slow and done >= TRIAL and size > goal and _many(goal / size, rate):
+                self._slow_down()
         self.vectors = [x, y, total, *scratch]
         return total
+
+    def _slow_down(self) -> None:
+        """Be ready for many steps: with rows in single precision, which are two thirds of the bytes."""
+        self.slow, self.room = True, (self.room[0], self.room[1].astype(np.float32))
+        self.followed = self.followed._replace(chances=self.room[1])
 
     def _bicgstab(self, r: Floats, t: Floats, total: Floats, scratch: list[Floats], goal: float, even: bool) -> bool:
         """Van der Vorst's method: replace r in the total by d, (I - P) d = r up to ``goal``; False if that fails."""
@@ -181,12 +197,11 @@ class Follower:
             alpha = rho / along if along else np.inf
             if not isfinite(alpha):
                 break
-            run(kernels.half, blocks, r, alpha, v, shadow, notes, grain=LIGHT)
-            rest = float(notes[:, 0].sum())
+            run(kernels.half, blocks, r, alpha, v, grain=LIGHT)  # nothing of the shadow is left in r
             run(kernels.apply, blocks, self.followed, *self._targets(r), r, t, shadow, notes)
             with_shadow, with_r, square = notes.sum(axis=0).tolist()
             omega = with_r / square if square else 0.0
-            rho, before = rest - omega * with_shadow, rho
+            rho, before = -omega * with_shadow, rho
             beta = rho / before * alpha / omega if omega else 0.0
             if not (isfinite(omega) and isfinite(beta)):
                 break

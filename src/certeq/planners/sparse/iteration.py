@@ -23,7 +23,7 @@ from certeq.planners.certify import UNIT, added, excess
 from certeq.planners.problem import How, Problem, Solution
 from certeq.planners.sparse.passes import Passes, Seen
 
-FORCING = 0.03  # a correction leaves this part of the residual while the policy still moves
+FORCING = 0.03  # a correction leaves this part of the residual, or the part of the states whose action changed
 FIRST = 0.1  # and this part at the very beginning, and where sweeps lead the policy on
 TIGHTEN = 0.1  # and this part of that where it led nowhere: the residual was not halved, and
 FEWER = 0.95  # no fewer states than this part of those before changed their action
@@ -76,7 +76,7 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
             keep = max(0.1 * goal, NOISE * ground)
             near = _tie(known) + 2 * tolerance * scale
             rough = iteration == 1 or (restless and passes.follower.slow and forcing == FORCING)
-            wanted = (FIRST if rough else forcing) if known.seen.moved else 0.0
+            wanted = min(FIRST if rough else forcing, moved / problem.n_states)
             part = max(wanted, ENOUGH * goal / size, PRECISION)
             values = passes.correct(values, known.shift, part, trial=iteration == 1 and follow is None)
             if restless and passes.follower.slow:
@@ -107,4 +107,4 @@ def _hidden(known: Certified, final: Floats, problem: Problem) -> float:
 
 def _tie(known: Certified) -> float:
     """What counts as a tie."""
-    return TIE * (known.seen.top - known.seen.least) + ROUNDING * known.scale
+    return TIE * known.seen.spread + ROUNDING * known.scale

@@ -5,11 +5,11 @@ line of sums, least and greatest values for each block in ``notes``, to be put t
 how many threads share the blocks.
 
 ``improve`` reads the rows of all pairs in double precision and carries the certificate. Between two such passes a
-policy is followed on a copy of its own rows in single precision (``copy_rows``; then ``follow``, or ``first``,
-``apply``, ``half``, ``whole`` and ``last`` for BiCGStab): two thirds of the bytes, lying side by side, and precise
-enough, as each evaluation is only asked for a rough correction of the values. Each state has a slot there that holds
-any of its rows, so that only rows of actions that changed are copied anew. What is done to mere vectors is shared as
-well: with a million states, what one thread does by itself is what all others wait for.
+policy is followed on a copy of its own rows, which lie side by side (``copy_rows``; then ``follow``, or ``first``,
+``apply``, ``half``, ``whole`` and ``last`` for BiCGStab). For BiCGStab they are in single precision: two thirds of the
+bytes, and precise enough, as each evaluation is only asked for a rough correction of the values. Each state has a slot
+there that holds any of its rows, so that only rows of actions that changed are copied anew. What is done to mere
+vectors is shared as well: with a million states, what one thread does by itself is what all others wait for.
 
 Indices are unsigned: signed ones make Numba look for negative numbers at each access, at half the speed.
 """
@@ -24,6 +24,7 @@ from certeq.base.arrays import Floats
 from certeq.base.compiling import njit
 
 BLOCK = 2048  # states or lines: enough work for a thread, few enough notes
+FULL = 1 - 1e-6  # of a number in single precision, which is not more than what was rounded to it
 _quick = njit(inner=True, nogil=True, fastmath={"contract", "reassoc"})  # several sums side by side
 _kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
@@ -60,12 +61,12 @@ class SparseModel(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """The rows of one policy times the discount, in single precision: ``rows x + pull @ amount + extra``."""
+    """The rows of one policy times the discount: ``rows x + pull @ amount + extra``."""
 
     slots: Any  # (S + 1,), unsigned: where the entries of each state begin
     lengths: Any  # (S,) uint32: how many there are
     columns: Any  # uint32
-    chances: Any  # float32
+    chances: Any  # float64, or float32
     amount: Any  # (K, S) float32: how much each state has of target rows that all states share
 
 
@@ -79,18 +80,31 @@ def _place(s: Any, a: Any, by_state: int, by_action: int) -> Any:
     return s * np.uint64(by_state) + a * np.uint64(by_action)
 
 
+@njit(inline="always")
+def _expect(rows: Any, s: Any, x: Any, total: Any) -> Any:
+    """What state s expects of x, and what it began with."""
+    begin = np.uint64(rows.slots[s])
+    for k in range(begin, begin + np.uint64(rows.lengths[s])):
+        total += rows.chances[k] * x[rows.columns[k]]
+    return total
+
+
 @_kernel
 def improve(
     start: int, stop: int, model: SparseModel, pull: PerPair, values: Floats, policy: Any, share: PerPair,
-    averaged: bool, keep: float, near: float, better: Any, lowest: Any, best: Floats, notes: Floats,
+    averaged: bool, keep: float, near: float, followed: Followed, slack: Any, drift: float, reach: float, better: Any,
+    lowest: Any, best: Floats, notes: Floats,
 ) -> None:  # fmt: skip
     """Back values up: ``best`` = max Q, ``better`` = the improved policy, ``lowest`` = the lowest of the best actions.
 
     In ``better`` an action is left only for one that is better by more than ``keep``; for ``lowest`` any that comes
-    ``near`` enough will do. With ``averaged``, best is the mean of Q under the probabilities ``share`` instead. Notes:
-    least and greatest change of a value, least and greatest best, least Q, number of actions that changed.
+    ``near`` enough will do. With ``averaged``, best is the mean of Q under the probabilities ``share`` instead. Where
+    a state's ``slack`` is beyond ``reach``, no action can come near that of the policy, whose rows are ``followed``,
+    and no other is looked at. Elsewhere it is found anew, from ``drift`` on. Notes: least and greatest change of a
+    value, least and greatest best, least Q that was looked at, number of actions that changed.
     """
     starts, columns, chances, line_s, line_a = model.data
+    slots, lengths, own_columns, own_chances, _ = followed
     weight, weight_s, weight_a = model.weight
     reward, reward_s, reward_a = model.reward
     expected, pull_s, pull_a = pull
@@ -100,33 +114,45 @@ def improve(
         low, high, bottom, top, least, moved = np.inf, -np.inf, np.inf, -np.inf, np.inf, 0
         for s in _states(block, values.size):
             most, mean, choice = -np.inf, 0.0, np.uint64(0)
-            for a in range(A):
-                q[a] = -np.inf
-                if not masked or model.allowed[s, a]:
-                    line = _place(s, a, line_s, line_a)
-                    total = 0.0
-                    for k in range(starts[line], starts[line + np.uint64(1)]):
-                        total += chances[k] * values[columns[k]]
-                    if mixed:
-                        w = weight[_place(s, a, weight_s, weight_a)]
-                        total = (1.0 - w) * total + w * expected[_place(s, a, pull_s, pull_a)]
-                    q[a] = reward[_place(s, a, reward_s, reward_a)] + discount * total
-                    least = min(least, q[a])
-                    if q[a] > most:
-                        most, choice = q[a], np.uint64(a)
-                    if averaged:
-                        mean += share.numbers[_place(s, a, share.by_state, share.by_action)] * q[a]
-            if averaged:
-                most = mean
+            if slack[s] * np.float32(FULL) > reach:
+                choice, total = np.uint64(policy[s]), 0.0
+                for k in range(np.uint64(slots[s]), np.uint64(slots[s]) + np.uint64(lengths[s])):
+                    total += own_chances[k] * values[own_columns[k]]
+                if mixed:
+                    w = weight[_place(s, choice, weight_s, weight_a)]
+                    total += discount * w * expected[_place(s, choice, pull_s, pull_a)]
+                most = reward[_place(s, choice, reward_s, reward_a)] + total
+                lowest[s] = better[s] = choice
             else:
-                first = choice
-                for i in range(A):  # from the last action to the first
-                    place = A - np.uint64(1) - np.uint64(i)
-                    first = place if q[place] >= most - near else first
-                lowest[s] = first
-                choice = np.uint64(policy[s]) if q[policy[s]] >= most - keep else choice
-                moved += choice != policy[s]
-                better[s] = choice
+                for a in range(A):
+                    q[a] = -np.inf
+                    if not masked or model.allowed[s, a]:
+                        line = _place(s, a, line_s, line_a)
+                        total = 0.0
+                        for k in range(starts[line], starts[line + np.uint64(1)]):
+                            total += chances[k] * values[columns[k]]
+                        if mixed:
+                            w = weight[_place(s, a, weight_s, weight_a)]
+                            total = (1.0 - w) * total + w * expected[_place(s, a, pull_s, pull_a)]
+                        q[a] = reward[_place(s, a, reward_s, reward_a)] + discount * total
+                        least = min(least, q[a])
+                        if q[a] > most:
+                            most, choice = q[a], np.uint64(a)
+                        if averaged:
+                            mean += share.numbers[_place(s, a, share.by_state, share.by_action)] * q[a]
+                if averaged:
+                    most = mean
+                else:
+                    choice = np.uint64(policy[s]) if q[policy[s]] >= most - keep else choice
+                    first, second = choice, -np.inf
+                    for i in range(A):  # from the last action to the first
+                        place = A - np.uint64(1) - np.uint64(i)
+                        first = place if q[place] >= most - near else first
+                        second = max(second, q[place]) if place != choice else second
+                    slack[s] = drift + (q[choice] - second)
+                    lowest[s] = first
+                    moved += choice != policy[s]
+                    better[s] = choice
             best[s] = most
             change = most - values[s]
             low, high = min(low, change), max(high, change)
@@ -265,15 +291,6 @@ def _begin(amount: Any, pull: Any, extra: Any, y: Any) -> None:
         y[i] += extra[i]
 
 
-@njit(inline="always")
-def _expect(rows: Followed, s: Any, x: Any, total: Any) -> Any:
-    """What state s expects of x, and what it began with."""
-    begin = np.uint64(rows.slots[s])
-    for k in range(begin, begin + np.uint64(rows.lengths[s])):
-        total += rows.chances[k] * x[rows.columns[k]]
-    return total
-
-
 @_kernel
 def begin(start: int, stop: int, best: Any, values: Any, constant: float, size: float, x: Any, total: Any) -> None:
     """``x = total = (best - values - constant) / size``: the residual that is to be corrected."""
@@ -288,6 +305,26 @@ def end(start: int, stop: int, values: Any, total: Any, constant: float, size: f
     for block in range(start, stop):
         for s in _states(block, out.size):
             out[s] = values[s] + (size * total[s] + constant)
+
+
+@_kernel
+def apart(start: int, stop: int, one: Any, other: Any, notes: Any) -> None:
+    """Notes: least and greatest of ``one - other``."""
+    for block in range(start, stop):
+        low, high = np.inf, -np.inf
+        for s in _states(block, one.size):
+            low, high = min(low, one[s] - other[s]), max(high, one[s] - other[s])
+        notes[block, 0], notes[block, 1] = low, high
+
+
+@_kernel
+def beyond(start: int, stop: int, slack: Any, reach: float, notes: Any) -> None:
+    """Notes: how many of the slacks are beyond reach."""
+    for block in range(start, stop):
+        count = 0
+        for s in _states(block, slack.size):
+            count += slack[s] * np.float32(FULL) > reach
+        notes[block, 0] = count
 
 
 @_kernel
@@ -345,14 +382,11 @@ def first(start: int, stop: int, r: Any, d: Any, shadow: Any, p: Any, notes: Flo
 
 
 @_kernel
-def half(start: int, stop: int, r: Any, alpha: Any, v: Any, shadow: Any, notes: Floats) -> None:
-    """``r -= alpha * v``, the first half of a step of BiCGStab. Notes: r·shadow."""
+def half(start: int, stop: int, r: Any, alpha: Any, v: Any) -> None:
+    """``r -= alpha * v``, the first half of a step of BiCGStab."""
     for block in range(start, stop):
-        with_shadow = 0.0
         for s in _states(block, r.size):
             r[s] -= alpha * v[s]
-            with_shadow += r[s] * shadow[s]
-        notes[block, 0] = with_shadow
 
 
 @_kernel

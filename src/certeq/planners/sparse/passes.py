@@ -13,11 +13,12 @@ from certeq.base.threads import run
 from certeq.model.kernel import MASS_TOLERANCE, Kernel, Mixture, Operator, Rows, SparseRows, parts
 from certeq.planners.problem import Problem
 from certeq.planners.sparse import kernels
-from certeq.planners.sparse.correction import ALL, FAILURES, LIGHT, Choice, Component, Follower
+from certeq.planners.sparse.correction import ALL, FAILURES, LIGHT, NOBODYS, Choice, Component, Follower
 from certeq.planners.sparse.kernels import BLOCK, Lines, PerPair, SparseModel
 
 Weighted = tuple[Floats, Rows | SparseRows | Operator]  # (S or 1, A or 1), and the rows that count with it
 
+SETTLED = 0.8  # part of the states that must have slack enough for any to be passed over
 PIECES = 8  # parts of the states that sweeps go through side by side, whatever the number of threads
 NOTHING = Lines(np.zeros(2, dtype=np.uint32), np.empty(0, dtype=np.uint32), np.empty(0), 0, 0)
 
@@ -29,7 +30,7 @@ class Seen(NamedTuple):
     high: float  # greatest change of a value
     bottom: float  # least and
     top: float  # greatest value, backed up
-    least: float  # action value
+    spread: float  # of action values; of all of them when last all were looked at, if that was more
     moved: int  # how many states changed their action
 
 
@@ -58,22 +59,44 @@ class Passes:
         self.policy, self.better, self.lowest = (np.zeros(S, dtype=np.uint32) for _ in range(3))
         self.follow, self.share = follow, ALL if follow is None else table(follow)
         self.best, self.spare, self.notes = np.empty(S), np.empty(S), np.empty((self.blocks, 6))
+        self.seen: Seen  # in the last pass
         self.stale = True  # whether the follower has the rows of another policy
+        self.drift, self.last = 0.0, np.zeros(S)  # how far action values may have come apart; what was backed up last
+        self.slack = np.zeros(S, dtype=np.float32)  # how far they may, in each state, until another is as good
 
     def back_up(self, values: Floats, keep: float, near: float) -> Seen:
         """Make a full pass; see `kernels.improve`. Of values that are all zero, rows expect nothing."""
+        reach = self._reach(values, near)
+        followed = self.follower.followed if reach < np.inf else NOBODYS
         model = self.model if values.any() else self.model._replace(data=NOTHING, weight=ALL, mixed=False)
         pull = self._pull(values) if model.mixed else ALL
         self.run(
             kernels.improve, self.blocks, model, pull, values, self.policy, self.share, self.follow is not None, keep,
-            near, self.better, self.lowest, self.best, self.notes,
+            near, followed, self.slack, self.drift, reach, self.better, self.lowest, self.best, self.notes,
         )  # fmt: skip
         self.policy, self.better = self.better, self.policy
         least, most = self.notes.min(axis=0).tolist(), self.notes.max(axis=0).tolist()
         moved = int(self.notes[:, 5].sum())
         self.stale |= moved > 0
-        self.seen = Seen(least[0], most[1], least[2], most[3], least[4], moved)
+        spread = most[3] - least[4]
+        spread = spread if reach == np.inf else max(spread, self.seen.spread)
+        self.seen = Seen(least[0], most[1], least[2], most[3], spread, moved)
         return self.seen
+
+    def _reach(self, values: Floats, near: float) -> float:
+        """How much slack a state needs to be passed over in the next pass: more than any has, unless most have enough.
+
+        Two actions of a state come apart by no more than values do. A constant that is added to all values does nothing
+        to rows of the same mass.
+        """
+        if self.follow is not None or not self.follower.precise:
+            return np.inf
+        self.run(kernels.apart, self.blocks, values, self.last, self.notes, grain=LIGHT)
+        low, high = float(self.notes[:, 0].min()), float(self.notes[:, 1].max())
+        self.drift += (1 - self.gap) * (high - low) + self.uneven * abs(low + high) / 2
+        self.last = values
+        self.run(kernels.beyond, self.blocks, self.slack, self.drift + near, self.notes, grain=LIGHT)
+        return self.drift + near if self.notes[:, 0].sum() > SETTLED * len(values) else np.inf
 
     def correct(self, values: Floats, shift: float, part: float, trial: bool) -> Floats:
         """Correct values that were just backed up by following the policy, until that part of their residual is left.
