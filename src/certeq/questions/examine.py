@@ -75,7 +75,7 @@ def examine(
     questions = {name: each for name, each in all_questions().items() if each.applies(learned)}
     open_ones = [name for name in questions if name not in asking.found]
     linked = {name for each in questions.values() if each.after for name in (each.name, *each.after)}
-    rest = [name for name in open_ones if name not in linked]
+    rest = sorted(set(open_ones) - linked, key=lambda name: (-questions[name].plans, name))  # the longest first
     with closing(copies.Line(rest)) as line, plain_algebra(), ThreadPoolExecutor(1) as other:
         # posterior draws keep one process, or all processors, busy; who has an executor has threads of others as well
         with copies.copy(partial(_answers, asking, line)) if executor is None else nullcontext() as copy:
