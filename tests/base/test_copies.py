@@ -93,12 +93,12 @@ def _runs(process):
         return False
 
 
-def test_who_is_free_takes_the_next_of_a_line_and_nobody_takes_one_twice():
+def test_who_is_free_takes_the_next_of_a_queue_and_nobody_takes_one_twice():
     assert run("""
-line = copies.Line(["a", "b", "c"])
-with copies.copy(lambda say: list(line)) as made:
-    print(sorted([*line, *made.result(print)]))
-line.close()
+queue = copies.Queue(["a", "b", "c"])
+with copies.copy(lambda say: list(queue)) as made:
+    print(sorted([*queue, *made.result(print)]))
+queue.close()
 """) == ["['a', 'b', 'c']", ""]
 
 

@@ -58,8 +58,8 @@ class Copy:
             os.waitpid(self._process, 0)
 
 
-class Line:
-    """Names in a line: this process, its threads and its copies each take the next one."""
+class Queue:
+    """Names in a queue: this process, its threads and its copies each take the next one."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names

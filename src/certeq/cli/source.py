@@ -47,7 +47,7 @@ ONE_BY_ONE = (
 )  # what only rows that are read together need
 ORDERS = ("ordered", "unordered", "unit")  # what is not kept with counts
 BESIDE = ("beside", "duration")  # what only rows that are read can add up
-SMALL = 10_000_000  # bytes of a file that a copy of this process reads: the rows have to come back
+SMALL = 1_000_000  # bytes of a file that a copy of this process reads: the rows have to come back
 
 
 @dataclass(frozen=True)

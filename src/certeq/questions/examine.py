@@ -75,15 +75,15 @@ def examine(
     questions = {name: each for name, each in all_questions().items() if each.applies(learned)}
     open_ones = [name for name in questions if name not in asking.found]
     linked = {name for each in questions.values() if each.after for name in (each.name, *each.after)}
-    rest = [name for name in open_ones if name not in linked]
-    with closing(copies.Line(rest)) as line, plain_algebra(), ThreadPoolExecutor(1) as other:
+    rest = sorted(set(open_ones) - linked, key=lambda name: (-questions[name].plans, name))  # the longest first
+    with closing(copies.Queue(rest)) as queue, plain_algebra(), ThreadPoolExecutor(1) as other:
         # posterior draws keep one process, or all processors, busy; who has an executor has threads of others as well
-        with copies.copy(partial(_answers, asking, line)) if executor is None else nullcontext() as copy:
-            others = other.submit(_beside, copy, asking, line, missing, notice)
+        with copies.copy(partial(_answers, asking, queue)) if executor is None else nullcontext() as copy:
+            others = other.submit(_beside, copy, asking, queue, missing, notice)
             try:
-                _ask(asking, chain((name for name in open_ones if name in linked), line), missing, notice)
+                _ask(asking, chain((name for name in open_ones if name in linked), queue), missing, notice)
             except BaseException:
-                list(line)  # nobody waits for the answers any more
+                list(queue)  # nobody waits for the answers any more
                 raise
             others.result()
         lost = [name for name in rest if name not in asking.found and name not in missing]  # with a copy
@@ -164,19 +164,25 @@ def _ask(asking: Asking, names: Iterable[str], missing: dict[str, str], notice: 
             missing[name] = str(error)
 
 
-def _answers(asking: Asking, line: copies.Line, notice: Callable[[str], None]) -> tuple[dict[str, Any], dict[str, str]]:
+def _answers(
+    asking: Asking, queue: copies.Queue, notice: Callable[[str], None]
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Ask questions in a copy of this process: answers, and why there are none to some."""
     alone, missing = replace(asking, found={}), dict[str, str]()
-    _ask(alone, line, missing, notice)
+    _ask(alone, queue, missing, notice)
     return alone.found, missing
 
 
 def _beside(
-    copy: copies.Copy | None, asking: Asking, line: copies.Line, missing: dict[str, str], notice: Callable[[str], None]
+    copy: copies.Copy | None,
+    asking: Asking,
+    queue: copies.Queue,
+    missing: dict[str, str],
+    notice: Callable[[str], None],
 ) -> None:
     """Take over what a copy of this process answers; without one, ask here."""
     if copy is None:
-        _ask(asking, line, missing, notice)
+        _ask(asking, queue, missing, notice)
         return
     with suppress(copies.LostError):
         found, unanswered = copy.result(notice)
