@@ -21,11 +21,30 @@ def test_pieces_begin_at_multiples_of_the_grain_and_are_no_smaller():
     assert all(start % 64 == 0 and (stop - start >= 64 or stop == 1000) for start, stop in found)
 
 
-def test_pieces_become_smaller_so_that_all_are_done_at_about_the_same_time():
+def test_each_share_is_cut_into_pieces_that_become_smaller():
     sizes = [stop - start for start, stop in run(lambda *piece: piece, 10_000, threads=2)]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] == 2500
-    assert max(sizes[-4:]) <= 10_000 // 64
+    share = sizes[: len(sizes) // 2]
+    assert sizes == share * 2
+    assert share == sorted(share, reverse=True)
+    assert share[0] == 2500
+    assert share[-1] <= 5000 // 32
+
+
+def test_who_is_done_goes_on_with_the_share_of_another():
+    asked, came, done = get_ident(), Event(), Event()
+
+    def work(start, stop):
+        if get_ident() != asked:
+            came.set()
+            done.wait()
+        else:
+            came.wait()
+            if stop == 100:
+                done.set()
+        return get_ident()
+
+    found = run(work, 100, threads=2)
+    assert len(found) - found.count(asked) == 1
 
 
 def test_nobody_waits_for_helpers_who_come_late():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -57,35 +57,37 @@ if hasattr(os, "register_at_fork"):
 def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, threads: int | None = None) -> list[Any]:
     """Call ``kernel(start, stop, *args)`` on contiguous pieces that cover ``range(count)``; return what each returned.
 
-    Whoever asks works too. Each takes the next piece when it is done with one, and pieces become smaller, so that all
-    are done at about the same time, though one comes late or is held up by other programs. ``grain`` is the smallest
-    piece that is worth a call; small work is one piece for the calling thread, and pays nothing. The kernel must write
-    only what belongs to its own piece; results then cannot depend on the number of threads. Whatever happens, nothing
-    is still running when this returns or raises. (Numba's own threads would take three times as long to compile.)
+    Whoever asks works too. Each thread has a share of the range, which so stays in its cache from call to call, in
+    pieces that become smaller. Who is done with it goes on with what others have left of theirs, so that all are done
+    at about the same time, though one comes late or is held up by other programs. ``grain`` is the smallest piece that
+    is worth a call; small work is one piece for the calling thread, and pays nothing. The kernel must write only what
+    belongs to its own piece; results then cannot depend on the number of threads. Whatever happens, nothing is still
+    running when this returns or raises. (Numba's own threads would take three times as long to compile.)
     """
-    several = threads or default_threads()
-    if several == 1 or count < 2 * grain:
+    several = min(threads or default_threads(), count // grain)
+    if several <= 1:
         return [kernel(0, count, *args)]
-    edges = _edges(count, grain, several)
-    pieces = len(edges) - 1
-    left, found = list(reversed(range(pieces))), [None] * pieces
-    begun: list[None] = []
+    left = [list(reversed(share)) for share in _shares(count, grain, several)]
+    found: dict[int, Any] = {}
+    begun: list[int] = []
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
-    def work() -> None:
-        begun.append(None)
+    def work(number: int) -> None:
+        begun.append(number)
         try:
-            while (piece := _next(left)) is not None:
-                found[piece] = kernel(edges[piece], edges[piece + 1], *args)
+            for share in (*left[number:], *left[:number]):
+                while (piece := _next(share)) is not None:
+                    found[piece[0]] = kernel(*piece, *args)
         except BaseException as error:
-            left.clear()
+            for share in left:
+                share.clear()
             ended.put(error)
         else:
             ended.put(None)
 
-    for _ in range(min(several, pieces) - 1):
-        helpers().put(work)
-    work()
+    for number in range(1, several):
+        helpers().put(partial(work, number))
+    work(0)
     wrong, waited = None, 0
     while waited < len(begun):  # who begins only now finds nothing left, and nobody waits for it
         try:
@@ -95,24 +97,30 @@ def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, thre
             wrong = error
     if wrong is not None:
         raise wrong
-    return found
+    return [found[start] for start in sorted(found)]
 
 
-def _next(left: list[int]) -> int | None:
+def _next(share: list[tuple[int, int]]) -> tuple[int, int] | None:
     try:
-        return left.pop()
+        return share.pop()
     except IndexError:
         return None
 
 
 @lru_cache
-def _edges(count: int, grain: int, several: int) -> list[int]:
-    """Where pieces begin and end: each thread's part of half of what is left, as long as that is not too little."""
-    edges, least = [0], count // (SMALLEST * several)
-    while edges[-1] < count:
-        piece = max((count - edges[-1]) // (2 * several), least, 1)
-        edges.append(min(edges[-1] + -(-piece // grain) * grain, count))
-    return edges
+def _shares(count: int, grain: int, several: int) -> list[list[tuple[int, int]]]:
+    """The share of each thread: half of it, half of the rest, and so on, as long as that is not too little."""
+    grains, shares = -(-count // grain), []
+    for number in range(several):
+        start, end = (min(grain * (grains * edge // several), count) for edge in (number, number + 1))
+        least, share = (end - start) // SMALLEST, []
+        while start < end:
+            piece = max((end - start) // 2, least, 1)
+            stop = min(start + -(-piece // grain) * grain, end)
+            share.append((start, stop))
+            start = stop
+        shares.append(share)
+    return shares
 
 
 @contextmanager
