@@ -189,12 +189,12 @@ def test_rows_of_a_policy_are_copied_with_their_factor_and_only_where_it_changed
     for changed in (0, S // 3):
         policy[:changed] = rng.integers(A, size=changed)
         copy = policy, before
-        run(kernels.copy_rows, lines, weight, 0.0, 0.9, share, *copy, True, slots, lengths, columns, chances)
-        run(kernels.copy_rows, lines, weight, 1.0, -1.0, share, *copy, False, slots, lengths, columns, chances)
+        run(kernels.copy_rows, lines, weight, 0.0, 0.9, share, *copy, True, 0.0, slots, lengths, columns, chances)
+        run(kernels.copy_rows, lines, weight, 1.0, -1.0, share, *copy, False, 0.0, slots, lengths, columns, chances)
         assert abs(written_out(slots, lengths, columns, chances) - expected(policy)).max() <= 1e-7
         before[:] = policy
     chances[:] = 0.5
-    run(kernels.copy_rows, lines, weight, 0.0, 0.9, share, policy, before, True, slots, lengths, columns, chances)
+    run(kernels.copy_rows, lines, weight, 0.0, 0.9, share, policy, before, True, 0.0, slots, lengths, columns, chances)
     assert (chances == 0.5).all()
     amount = np.ones(S)
     run(kernels.add_amounts, weight, 0.5, share, policy, amount)
@@ -210,6 +210,16 @@ def followed():
     lengths = np.diff(lines.starts)
     rows = Followed(lines.starts, lengths, lines.columns, lines.chances.astype(np.float32), amount)
     return rows, lambda x: matrix @ x + pull @ amount + extra, (pull, extra), rng
+
+
+def test_what_is_next_to_nothing_is_left_out_of_rows_in_single_precision(followed):
+    rows, *_ = followed
+    slots, lengths, columns, chances, _ = rows
+    least, light = float(np.median(chances)), np.empty(len(chances), dtype=np.float32)
+    matrix = written_out(slots, lengths, columns, np.where(chances > least, chances, np.float32(0)))
+    run(kernels.lighten, rows, least, light)
+    assert lengths.sum() == (chances > least).sum()
+    assert abs(written_out(slots, lengths, columns, light) - matrix).max() == 0
 
 
 def test_shared_rows_pull_block_by_block():

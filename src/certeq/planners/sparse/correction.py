@@ -32,6 +32,7 @@ FAILURES = 3  # of BiCGStab, after which it is not tried again
 LOST = 1e8  # times the residual it began with: BiCGStab will not come back from there
 LIGHT = 64  # blocks: passes over mere vectors are worth several threads from here on
 FEW = 8  # rows that all states share are kept side by side, up to so many of a part
+NOTHING = 2.0**-23  # a chance that is lost beside one in single precision
 NOBODY = 2**32 - 1  # an action that nobody takes
 ALL = PerPair(np.ones(1), 0, 0)
 NOBODYS = Followed(
@@ -105,7 +106,8 @@ class Follower:
                 if isinstance(part.rows, Lines):
                     factors = self.discount * part.base, self.discount * part.slope
                     what = part.rows, part.weight, *factors, choice.share, choice.policy, self.before, first
-                    self.run(kernels.copy_rows, self.blocks, *what, self.slots, self.lengths, *self.room)
+                    least = NOTHING if self.slow else 0.0
+                    self.run(kernels.copy_rows, self.blocks, *what, least, self.slots, self.lengths, *self.room)
                     first = False
         self.before[:] = choices[0].policy if len(choices) == 1 else NOBODY
         shared, amounts = list[Any](), list[Any]()
@@ -181,9 +183,11 @@ class Follower:
         return total
 
     def _slow_down(self) -> None:
-        """Be ready for many steps: with rows in single precision, which are two thirds of the bytes."""
-        self.slow, self.room = True, (self.room[0], self.room[1].astype(np.float32))
-        self.followed = self.followed._replace(chances=self.room[1])
+        """Be ready for many steps: with rows in single precision, which are two thirds of the bytes or fewer."""
+        self.slow, light = True, np.empty(len(self.room[1]), dtype=np.float32)
+        self.run(kernels.lighten, self.blocks, self.followed, NOTHING, light)
+        self.room = self.room[0], light
+        self.followed = self.followed._replace(chances=light)
 
     def _bicgstab(self, r: Floats, t: Floats, total: Floats, scratch: list[Floats], goal: float, even: bool) -> bool:
         """Van der Vorst's method: replace r in the total by d, (I - P) d = r up to ``goal``; False if that fails."""

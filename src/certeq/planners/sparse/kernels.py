@@ -227,11 +227,11 @@ def add_room(start: int, stop: int, lines: Lines, n_actions: int, together: bool
 @_kernel
 def copy_rows(
     start: int, stop: int, lines: Lines, weight: PerPair, base: float, slope: float, share: PerPair, policy: Any,
-    before: Any, first: bool, slots: Any, lengths: Any, columns: Any, chances: Any,
+    before: Any, first: bool, least: float, slots: Any, lengths: Any, columns: Any, chances: Any,
 ) -> None:  # fmt: skip
     """Copy the rows of actions that are not as ``before``, times ``share * (base + slope * weight)``.
 
-    The first copy empties the slots, further ones go on where it ended. Rows with a factor of zero are left out.
+    The first copy empties the slots, further ones go on where it ended. What comes to ``least`` or less is left out.
     """
     starts, of, given = lines.starts, lines.columns, lines.chances
     for block in range(start, stop):
@@ -244,12 +244,27 @@ def copy_rows(
                 factor *= share.numbers[_place(s, a, share.by_state, share.by_action)]
                 if factor != 0.0:
                     line = _place(s, a, lines.by_state, lines.by_action)
-                    begin, to = np.uint64(starts[line]), np.uint64(slots[s]) + np.uint64(lengths[s])
-                    length = np.uint64(starts[line + np.uint64(1)]) - begin
-                    lengths[s] += length
-                    for k in range(length):
-                        columns[to + k] = of[begin + k]
-                        chances[to + k] = factor * given[begin + k]
+                    to = np.uint64(slots[s]) + np.uint64(lengths[s])
+                    for k in range(starts[line], starts[line + np.uint64(1)]):
+                        if factor * given[k] > least:
+                            columns[to] = of[k]
+                            chances[to] = factor * given[k]
+                            to += np.uint64(1)
+                    lengths[s] = to - np.uint64(slots[s])
+
+
+@_kernel
+def lighten(start: int, stop: int, rows: Followed, least: float, chances: Any) -> None:
+    """Move the chances of all rows into ``chances``; what is ``least`` or less is left out."""
+    for block in range(start, stop):
+        for s in _states(block, rows.lengths.size):
+            begin = to = np.uint64(rows.slots[s])
+            for k in range(begin, begin + np.uint64(rows.lengths[s])):
+                if rows.chances[k] > least:
+                    rows.columns[to] = rows.columns[k]
+                    chances[to] = rows.chances[k]
+                    to += np.uint64(1)
+            rows.lengths[s] = to - begin
 
 
 @_kernel
