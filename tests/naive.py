@@ -1472,15 +1472,17 @@ def bolder(rows: Any) -> float:
     return mean * total / math.sqrt(sum(each**2 for each in by_episode.values()))
 
 
-def swept(near: Any, far: Any, R: Any, discount: float, values: Any, pieces: int, backward: bool) -> list[float]:
-    """Values backed up in place, by what those of the state's own piece have become before it; far rows see none."""
+def swept(
+    near: Any, far: Any, R: Any, discount: float, values: Any, seen_far: Any, pieces: int, backward: bool
+) -> list[float]:
+    """Values backed up in place, by what those of the state's own piece have become before it; far rows see others."""
     S, A = len(R), len(R[0])
     found = list(values)
     for piece in range(pieces):
         own = range(S * piece // pieces, S * (piece + 1) // pieces)
         for s in reversed(own) if backward else own:
             seen = [found[t] if t in own else values[t] for t in range(S)]
-            ahead = [sum(near[s][a][t] * seen[t] + far[s][a][t] * values[t] for t in range(S)) for a in range(A)]
+            ahead = [sum(near[s][a][t] * seen[t] + far[s][a][t] * seen_far[t] for t in range(S)) for a in range(A)]
             found[s] = max(R[s][a] + discount * ahead[a] for a in range(A))
     return found
 

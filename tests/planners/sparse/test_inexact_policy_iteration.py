@@ -18,7 +18,7 @@ from certeq import Counts, InputError, Mixture, Rows, SparseRows, evaluate, plan
 from certeq.model.kernel import terms
 from certeq.planners import sparse
 from certeq.planners.problem import Problem
-from certeq.planners.sparse.passes import PIECES, Passes, decompose
+from certeq.planners.sparse.passes import AGAIN, PIECES, Passes, decompose
 from certeq.questions.exact import value_bound
 from planned import sparse_rows
 from strategies import SEEDS, models, random_model, random_rows
@@ -209,9 +209,12 @@ def test_sweeps_back_values_up_one_after_another(seed, mixed):
         model = Mixture(model, w, Mixture(lent, np.full((1, 1), 0.25), Rows(np.full((1, 1, 11), 1 / 11))))
         near = (1 - w)[..., None] * T + (0.75 * w * (1 - u))[..., None] * target
     values, rest = rng.normal(size=11), (near, model.dense() - near, R, 0.9)
-    found = Passes(Problem(model, R, np.asarray(0.9), np.ones((11, 3), dtype=bool))).sweep(values, 2)
-    forth = naive.swept(*rest, values, PIECES, backward=False)
-    np.testing.assert_allclose(found, naive.swept(*rest, forth, PIECES, backward=True), atol=1e-12)
+    found = Passes(Problem(model, R, np.asarray(0.9), np.ones((11, 3), dtype=bool))).sweep(values, AGAIN + 2)
+    expected = seen_far = list(values)
+    for i in range(AGAIN + 2):
+        seen_far = expected if i % AGAIN == 0 else seen_far
+        expected = naive.swept(*rest, expected, seen_far, PIECES, backward=i % 2 == 1)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("world", WORLDS)

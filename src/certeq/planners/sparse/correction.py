@@ -100,13 +100,12 @@ class Follower:
 
     def take(self, choices: list[Choice]) -> None:
         """Copy the rows of a policy; of several choices, the average."""
-        first = True
+        first, least = True, NOTHING if self.slow else 0.0
         for part in self.parts:
             for choice in choices:
                 if isinstance(part.rows, Lines):
                     factors = self.discount * part.base, self.discount * part.slope
                     what = part.rows, part.weight, *factors, choice.share, choice.policy, self.before, first
-                    least = NOTHING if self.slow else 0.0
                     self.run(kernels.copy_rows, self.blocks, *what, least, self.slots, self.lengths, *self.room)
                     first = False
         self.before[:] = choices[0].policy if len(choices) == 1 else NOBODY
@@ -120,16 +119,18 @@ class Follower:
             if isinstance(rows, Rows) and rows.shape[0] == 1 and rows.shape[1] <= FEW:  # one, or one for each action
                 for a, row in enumerate(rows.array[0]):
                     taken = [1.0 if rows.shape[1] == 1 else choice.policy == a for choice in choices]
-                    shared.append(row)
-                    amounts.append(sum(own * each for own, each in zip(taken, much, strict=True)))
+                    amount = sum(own * each for own, each in zip(taken, much, strict=True))
+                    if np.max(amount) > least:
+                        shared.append(row)
+                        amounts.append(amount)
             else:
                 acted = [policy_operator(rows, choice.policy.astype(np.int64)) for choice in choices]
                 self.others += zip(much, acted, strict=True)
         S = len(self.lengths)
         self.shared: Singles = np.array(shared, dtype=np.float32).reshape(-1, S)  # rows that all states share
         self.pulled = np.empty((self.blocks, len(self.shared)))
-        amount = np.array(amounts, dtype=np.float32).reshape(-1, S)
-        self.followed = Followed(self.slots, self.lengths, *self.room, amount)
+        kept = np.array(amounts, dtype=np.float32).reshape(-1, S)
+        self.followed = Followed(self.slots, self.lengths, *self.room, kept)
 
     def _amounts(self, part: Component, choice: Choice) -> Floats:
         """How much of a part each state takes, ``(S,)``."""

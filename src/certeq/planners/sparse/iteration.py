@@ -28,8 +28,8 @@ FIRST = 0.1  # and this part at the very beginning, and where sweeps lead the po
 TIGHTEN = 0.1  # and this part of that where it led nowhere: the residual was not halved, and
 FEWER = 0.95  # no fewer states than this part of those before changed their action
 ENOUGH = 0.3  # and this part of what is allowed once it stays
-SETTLING = 0.5  # where more states than this part of those before change their action, the policy is slow to settle
-SWEEPS = 20  # where corrections are slow as well, it is led on by so many sweeps after each
+SETTLING = 0.5  # where more states than this part of those before change their action, the policy is slow to settle;
+SWEEPS = 40  # where corrections are slow as well, it is led on by so many sweeps after each until it has settled
 PRECISION = 1e-5  # no single correction is asked for more
 NOISE = 2e-15  # relative to values and rewards: no action is left for one that is better by less
 FLOOR = 1e-13  # relative to values and rewards: a residual below this may be rounding
@@ -54,7 +54,7 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
     tolerance, limit, watch, threads = how[:4]
     values, earned = np.zeros(problem.n_states), max(float(problem.reward.max()), -float(problem.reward.min()))
     least, last, strikes, forcing, keep, near, moved = np.inf, np.inf, 0, FORCING, 0.0, 0.0, problem.n_states
-    converged = False
+    converged = swept = False
     with watch:
         passes = Passes(problem, threads, follow)
         gap = passes.gap
@@ -64,7 +64,7 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
             goal, ground = tolerance * scale * gap, max(scale, earned)  # ground: what is rounded
             watch.report(iteration, size, size / gap, goal / gap)
             led_on = iteration == 2 or size < 0.5 * last or known.seen.moved < FEWER * moved
-            restless = follow is None and known.seen.moved > SETTLING * moved
+            restless = follow is None and known.seen.moved > (0 if swept else SETTLING * moved)
             forcing, moved = forcing if led_on else max(TIGHTEN * forcing, PRECISION), known.seen.moved
             strikes = 0 if size < PROGRESS * least else strikes + 1
             least, last = min(size, least), size
@@ -80,7 +80,7 @@ def inexact_policy_iteration(problem: Problem, how: How, follow: Floats | None =
             part = max(wanted, ENOUGH * goal / size, PRECISION)
             values = passes.correct(values, known.shift, part, trial=iteration == 1 and follow is None)
             if restless and passes.follower.slow:
-                values = passes.sweep(values, SWEEPS)
+                values, swept = passes.sweep(values, SWEEPS), True
     final = known.values + known.shift
     size = known.size + _hidden(known, final, problem)
     error, residual, count = np.asarray(size / gap), np.asarray(size), np.asarray(known.iteration)

@@ -20,6 +20,7 @@ Weighted = tuple[Floats, Rows | SparseRows | Operator]  # (S or 1, A or 1), and 
 
 SETTLED = 0.8  # part of the states that must have slack enough for any to be passed over
 PIECES = 8  # parts of the states that sweeps go through side by side, whatever the number of threads
+AGAIN = 4  # sweeps for which it is found out once what dense target rows expect: averages, which change little
 NOTHING = Lines(np.zeros(2, dtype=np.uint32), np.empty(0, dtype=np.uint32), np.empty(0), 0, 0)
 
 
@@ -129,7 +130,8 @@ class Passes:
         rest = [one for one in self.rest if one is not near]
         lent, share = (NOTHING, ALL) if near is None else (near[2], table(near[0]))
         for i in range(often):
-            pull = sum((weight * self._expect(leaf, rows, values) for weight, leaf, rows in rest), np.zeros((1, 1)))
+            if i % AGAIN == 0:
+                pull = sum((weight * self._expect(leaf, rows, values) for weight, leaf, rows in rest), np.zeros((1, 1)))
             new = values.copy()
             what = PIECES, self.model, lent, share, table(pull), values, new, i % 2 == 1
             self.run(kernels.sweep, PIECES, *what)
