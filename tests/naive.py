@@ -1391,6 +1391,7 @@ def better(gains: Any, flattery: float, further: float, rests: float, exact: boo
     """Chance that something is gained, with what is promised too much taken off and without: one draw at a time."""
     low, center = (_weibull(sorted(gains), share) for share in (0.05, 0.5))
     kept = math.sqrt(0.5 + 0.5 * 3 / (3 + rests))
+    kept = kept if exact else 1.0
     wide, off = kept, flattery + further
     if exact:
         below = center - low

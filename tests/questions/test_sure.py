@@ -1,6 +1,7 @@
 """How sure, in words: what undoes the rest comes first, and no chance is told where it would rest on too little."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -89,8 +90,9 @@ def test_what_flatters_the_advice_counts_in_its_low_end_and_its_chance(found):
 
 def test_an_advice_that_is_surely_better_has_an_interval_above_0(found):
     """The chance and the interval of a difference are of the same draws: 95% is where the low end is 0."""
-    for much in (0.0, 0.3, 0.6, 1.0, 1.5):
-        gain = replace(found.posterior, flattery=much, history=much / 3).difference(ADVICE, RECORDED)
+    for much, exact in product((0.0, 0.3, 0.6, 1.0, 1.5), (True, False)):
+        made = replace(found.posterior, flattery=much, history=much / 3, exact=exact)
+        gain = made.difference(ADVICE, RECORDED)
         if gain.better != pytest.approx(0.95, abs=0.02):
             assert (gain.low > 0) == (gain.better > 0.95)
 
@@ -192,6 +194,16 @@ def test_where_people_knew_more_nothing_is_taken_to_be_counted_twice_and_no_chan
     assert any("None of these intervals allows for what people saw" in line for line in sentences(told))
     unfit = printed(plain.posterior, plain.outer, UNFIT, "they did")
     assert unfit.interval(ADVICE)[1:] == pytest.approx((plain.outer.low, plain.outer.high))
+
+
+def test_no_chance_is_told_of_advice_that_is_what_was_done(found):
+    values = found.posterior.state_values.copy()
+    values[0] = values[1]
+    same = with_part(
+        found, posterior=replace(found.posterior, state_values=values, claimed=values[:, :, 0].mean(axis=1))
+    )
+    assert withheld(same) == "it is what was done"
+    assert chance(same) is None
 
 
 def test_no_chance_is_told_that_hangs_on_what_is_taken_off(found):

@@ -55,6 +55,8 @@ def untold(found: Posterior, returns: Returns | None, learned: Learned) -> str:
     """Why no chance is told that the advice is better, in words; empty where one is."""
     if learned.summary.people:
         return "people acted on more than the states hold"
+    if not (found.values[0] != found.values[found.names.index(RECORDED)]).any():
+        return "it is what was done"
     if why := doubt(found, returns):
         return why
     if found.thin > THIN:
