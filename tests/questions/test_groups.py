@@ -1,5 +1,7 @@
 """Groups: a world in which the advice helps most and harms some, with a known truth; counting against a slow twin."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -191,3 +193,14 @@ def test_a_group_may_be_what_was_done_or_who_it_was_and_does_not_take_these_colu
     each = certeq.read(renamed, state="ward", by="patient", ends="never")
     assert len(each.group_names) == len(np.unique(each.episode)) == 5
     assert each.time.tolist() == [0, 1, 2, 3, 4, 5, 6] * 5
+
+
+def test_what_groups_gain_is_not_told_where_people_acted_on_more_than_the_states_hold():
+    plain = learned(world())
+    knew = replace(plain, summary=replace(plain.summary, people="People acted on more than the states hold."))
+    told, untold = groups(plain, draws=40), groups(knew, draws=40)
+    assert all(group.gain is not None for group in told.groups)
+    assert all(group.gain is None is group.apart and group.value is not None for group in untold.groups)
+    assert not any("gains" in line and "not given" not in line for line in untold.lines())
+    assert untold.lines()[-1] == "What a group gains is not given: people acted on more than the states hold."
+    assert untold.alerts() == []

@@ -136,7 +136,8 @@ def worth(out: Console, findings: Findings) -> None:
     from certeq.questions.alerts import leading
     from certeq.questions.sure import sentences
 
-    for line in leading(findings):
+    said = {*findings.learned.summary.alerts}
+    for line in (line for line in leading(findings) if line not in said):
         out.print(f"[red]![/red] {escape(line)}")
     more = (line for part in (findings.risk, findings.groups) if part is not None for line in part.lines())
     for line in (*sentences(findings), *more):

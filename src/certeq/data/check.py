@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, NamedTuple
 
 from certeq.base.arrays import Rng
@@ -130,7 +131,8 @@ def _seen(table: Table, roles: Roles | None) -> Iterator[ColumnSeen]:
         different = column.distinct.labels
         span = ""
         if different and column.kind in ("integer", "float"):
-            span = f"{number(float(different[0]))} to {number(float(different[-1]))}"
+            ends = (float(end) for end in (different[0], different[-1]))
+            span = " to ".join(number(end) if isfinite(end) else f"{end:g}" for end in ends)
         elif different and column.kind == "date":
             span = f"{different[0]} to {different[-1]}"
         elif different:

@@ -25,7 +25,7 @@ from certeq.learning.learned import Learned, asked
 from certeq.learning.learned import learn as plain_learn
 from certeq.learning.rules import Rules
 from certeq.planners import Progress
-from certeq.questions.asking import Asking, Question, check_work
+from certeq.questions.asking import ADVICE, Asking, Question, check_work
 from certeq.questions.findings import Findings
 from certeq.questions.sure import printed
 
@@ -90,7 +90,9 @@ def examine(
         _ask(asking, lost, missing, notice)
     found = {name: asking.found[name] for name in questions if name in asking.found}
     if (drawn := found.get("posterior")) is not None:
-        found["posterior"] = printed(drawn, found.get("outer"), found.get("returns"), learned.summary.people)
+        told = found["posterior"] = printed(drawn, found.get("outer"), found.get("returns"), learned.summary.people)
+        if found.get("off_policy") is not None:
+            found["off_policy"] = replace(found["off_policy"], model=told.interval(ADVICE))
     unanswered = {name: missing[name] for name in questions if name in missing}
     return Findings(_sure(asking, missing), found, unanswered)
 

@@ -63,6 +63,7 @@ class Groups:
     by: str  # the column
     groups: tuple[OneGroup, ...]
     draws: int  # models for each; 0 where values were not asked for
+    untold: bool = False  # whether what they gain is not told, since people acted on more than the states hold
 
     def __getitem__(self, name: str) -> OneGroup:
         """A group by its name."""
@@ -86,10 +87,12 @@ class Groups:
             ends = sorted(map(abs, group.apart[1:]))
             found.append(
                 f"{quoted(group.name)} gains {number(abs(group.apart.mean))} {less} from the advice than "
-                f"{quoted(first.name)} does ({number(ends[0])} to {number(ends[1])})."
+                f"{quoted(first.name)} does ({between(*ends)})."
             )
         if not sure and any(group.apart is not None for group in others):
             found.append(f"No group clearly gains more or less from the advice than {quoted(first.name)} does.")
+        if self.untold:
+            found.append("What a group gains is not given: people acted on more than the states hold.")
         return found
 
     def _line(self, group: OneGroup) -> str:
@@ -165,15 +168,17 @@ def groups(learned: Learned, *, draws: int = DRAWS, rng: Rng = 0, too_much: floa
         None if group.little else _values(learned, batch, g, draws, seed)
         for group, g, seed in zip(plain, order, random, strict=True)
     ]
-    gains = [None if value is None else value[0] - value[1] for value in values]
+    people = bool(learned.summary.people)
+    gains = [None if value is None or people else value[0] - value[1] for value in values]
     each = each_drawn(learned.counts, draws)
     valued = [
-        group
-        if value is None or gain is None
-        else group._replace(value=credible(value[0], lower=too_much), gain=gained(gain, too_much, each=each))
+        group._replace(
+            value=None if value is None else credible(value[0], lower=too_much),
+            gain=None if gain is None else gained(gain, too_much, each=each),
+        )
         for group, value, gain in zip(plain, values, gains, strict=True)
     ]
-    return Groups(batch.by, tuple(_compared(valued, gains)), draws)
+    return Groups(batch.by, tuple(_compared(valued, gains)), draws, people)
 
 
 def _advised(learned: Learned, batch: Batch) -> Integers:

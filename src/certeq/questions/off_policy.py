@@ -286,13 +286,13 @@ def _compared(found: OffPolicy) -> list[str]:
     said = []
     if above:
         said.append(
-            f"DISAGREEMENT: {_shown(above)} lies above the model's value, {shown}. Where the policy was learned from "
+            f"Disagreement: {_shown(above)} lies above the model's value, {shown}. Where the policy was learned from "
             "these very rows, estimates without regularization are expected to flatter it; on other rows, ask what the "
             "model leaves out."
         )
     if below:
         said.append(
-            f"DISAGREEMENT: the model's value, {shown}, lies above {_shown(below)}: it promises more than the episodes "
+            f"Disagreement: the model's value, {shown}, lies above {_shown(below)}: it promises more than the episodes "
             "show. Ask what the states leave out."
         )
     return said

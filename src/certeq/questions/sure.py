@@ -73,7 +73,7 @@ def untold(found: Posterior, returns: Returns | None, learned: Learned) -> str:
     bare, better = found.bare(RECORDED), found.difference(ADVICE, RECORDED).better
     if abs(bare - better) > HANGS:
         alone, less = (in_a_sentence(percent(share, found.draws)) for share in (bare, better))
-        return f"the models alone say {alone}, but {less} once what they tend to promise too much is taken off"
+        return f"the models alone say {alone}; corrected for what they tend to promise too much, {less}"
     return ""
 
 

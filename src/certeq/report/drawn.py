@@ -106,8 +106,10 @@ class Scale(NamedTuple):
         """Where a number lies, in percent."""
         return round(100 * (float(value) - self.low) / (self.high - self.low), 2)
 
-    def ticks(self, tell: Callable[[float], str] = number, *, about: int = TICKS) -> list[tuple[float, str]]:
-        """Round numbers along the scale, in words."""
+    def ticks(
+        self, tell: Callable[[float], str] = number, *, about: int = TICKS, letters: int | None = None
+    ) -> list[tuple[float, str]]:
+        """Round numbers along the scale, in words: every second one where all have more letters than there is room."""
         rough = (self.high - self.low) / about
         power = 10.0 ** floor(log10(rough))
         steps = [step * power for step in (1, 2, 5, 10)]
@@ -115,7 +117,9 @@ class Scale(NamedTuple):
         if floor(self.high / step) <= ceil(self.low / step):  # one number alone tells no distance
             step = steps[max(steps.index(step) - 1, 0)]
         first, last = ceil(self.low / step), floor(self.high / step)
-        return [(self(i * step), tell(round(i * step, 12))) for i in range(first, last + 1)]
+        found = [(self(i * step), tell(round(i * step, 12))) for i in range(first, last + 1)]
+        crowded = letters is not None and sum(len(label) for _, label in found) > letters
+        return found[:: 2 if crowded else 1]
 
 
 def interval(scale: Scale, low: float, middle: float, high: float, color: str) -> list[Mark]:

@@ -102,6 +102,8 @@ def worth(findings: Findings) -> Iterator[str]:
         return
     if findings.learned.summary.people:
         yield f"It is not compared with what was done: {sure.withheld(findings)}, and a plan cannot see what they saw."
+        if findings.outer is not None:
+            yield findings.outer.lines()[0]
         return
     gain, better = found.difference(ADVICE, RECORDED), sure.chance(findings)
     more = "less" if gain.mean < 0 else "more"
@@ -229,8 +231,8 @@ def regularization(findings: Findings) -> Iterator[str]:
     if changed and findings.posterior is not None and PLAIN in findings.posterior.names:
         gain = findings.posterior.difference(ADVICE, PLAIN)
         yield (
-            f"Under the posterior, the regularized advice is worth {number(gain.mean)} more (90% interval "
-            f"{between(gain.low, gain.high)})."
+            f"Under the posterior, the regularized advice is worth {number(abs(gain.mean))} "
+            f"{'less' if gain.mean < 0 else 'more'} (90% interval of the gain {between(gain.low, gain.high)})."
         )
 
 

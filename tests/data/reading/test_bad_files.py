@@ -13,6 +13,7 @@ import pytest
 
 from certeq.base.errors import InputError
 from certeq.base.limits import most
+from certeq.data.check import check
 from certeq.data.counting import count
 from certeq.data.reading import columns, read
 
@@ -152,6 +153,25 @@ def test_a_missing_state_is_refused(file):
         refused(file(ROWS.replace("1,1,B", f"1,1,{blank}")), r"Row 2 .*'state' is missing")
     numbers = ROWS.replace("A", "1.5").replace("B", "NA")
     refused(file(numbers), r"Row 2 .*'state' is missing")
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "Infinity"])
+def test_an_infinite_state_is_refused(value, file):
+    numbers = ROWS.replace("A", "1.5").replace("1,1,B", f"1,1,{value}").replace("B", "2.5")
+    refused(file(numbers), r"Row 2 .*'state' is -?inf, but must be a finite number where it is part of the state")
+    seen = {column.name: column.span for column in check(file(numbers)).columns}
+    assert "inf" in seen["state"]
+
+
+def test_rewards_on_last_rows_alone_are_refused_with_how_many_and_what_to_fill_in(file):
+    lines = "\n".join(f"{i // 4},{i % 4},s{i % 3},a,{'1' if i % 4 == 3 else ''}" for i in range(40))
+    path = file(f"episode,time,state,action,reward\n{lines}\n")
+    refused(path, r"Row 1 .* is missing \(and in 29 further rows\), .* Fill in 0 where nothing was earned")
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin", "/dev/fd/63"])
+def test_a_pipe_is_refused_as_such(name):
+    refused(name, "is a pipe, and certeq reads only files")
 
 
 @pytest.mark.parametrize("value", ["inf", "-inf", "Infinity", "NaN", ""])

@@ -75,6 +75,7 @@ def make_batch(
     candidates = links.states
     if chosen is not None:
         links = replace(links, states={name: links.states[name] for name in links.states if name not in chosen.unused})
+    _no_infinity(links, rows)
     ways_of = told if chosen is None else chosen.ways | told
     recipe, state, next_state = _states(links, ways_of, size, max_states, absent, rng)
     recipe, action_recipe = (each.measured(_units(request, columns)) for each in (recipe, action_recipe))
@@ -115,6 +116,18 @@ def make_batch(
         beside={name: finite_amounts(columns[name], "beside", name, links.row, rows) for name in roles.beside},
         within=dict(_within(candidates, recipe, links.now, state)),
     )
+
+
+def _no_infinity(links: Links, rows: Integers) -> None:
+    """Refuse states that are infinite: they would make all cells of their column anew."""
+    for name, column in links.states.items():
+        if column.kind == "float" and (infinite := np.isinf(column.numbers())).any():
+            entry = int(first(infinite)[0])
+            raise InputError(
+                f"{place(int(links.entry_row[entry]), rows)}: {name!r} is {column.show(entry)}, but must be a finite "
+                "number where it is part of the state. Correct it, or leave it blank and say how to read blanks with "
+                "missing= (--missing)."
+            )
 
 
 def _groups(
@@ -354,10 +367,14 @@ def finite_amounts(column: Column, role: str, name: str, used: Integers, rows: I
     if bad.any():
         row = int(used[first(bad)[0]])
         told = column.show(row)
+        others = int(bad.sum()) - 1
+        more = f" (and in {several(others, 'further row')})" if others else ""
         remedy = "Fill it in" if told == "missing" else "Correct it"
+        if role == "reward" and column.missing[used].mean() > 0.5:
+            remedy = "Fill in 0 where nothing was earned"
         raise InputError(
-            f"{place(row, rows)}: {'the reward ' * (role == 'reward')}{name!r} is {told}, but must be a finite number. "
-            f"{remedy}, or name another column with {role}= (--{role})."
+            f"{place(row, rows)}: {'the reward ' * (role == 'reward')}{name!r} is {told}{more}, but must be a finite "
+            f"number. {remedy}, or name another column with {role}= (--{role})."
         )
     return np.asarray(reward)
 

@@ -32,6 +32,8 @@ COMPRESSED = (b"\x28\xb5\x2f\xfd", b"x\x01", b"x\x9c", b"x\xda")  # zstandard an
 def resolve(source: Any) -> Path:
     """Find out which file or folder is meant; it must be there, and it must be on this machine."""
     text = str(source)
+    if text == "-" or re.match(r"/dev/(stdin|fd/)", text):
+        raise InputError(f"{text} is a pipe, and certeq reads only files. Write it to a file first.")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text):
         raise InputError(f"{text} is an address, and certeq reads only files on this machine. Download it first.")
     try:
@@ -56,13 +58,14 @@ def read_file(path: Path, limit_bytes: int | None = None) -> tuple[Any, bool, st
     suffix = _format(path)
     reader = READERS.get(suffix)
     if reader is None:
-        raise InputError(f"{path.name} is not a kind of file that certeq reads. {_other(suffix)} It reads {FORMATS}.")
+        other = " ".join(filter(None, [_other(suffix), f"It reads {FORMATS}."]))
+        raise InputError(f"{path.name} is not a kind of file that certeq reads. {other}")
     with _open(path, limit) as handle, _open(path, limit) as again, ThreadPoolExecutor(1) as beside, door(path.name):
         digest = beside.submit(hashlib.file_digest, again, "sha256")
         frame = parse(reader, path, handle, limit)
         fingerprint = digest.result().hexdigest()
     if frame.height == 0:
-        raise InputError(f"{path.name} has a header but no rows. There is nothing to learn from.")
+        raise InputError(f"{path.name} has a header but no rows. There is nothing to read.")
     return frame, suffix in TEXT, fingerprint
 
 
@@ -79,7 +82,7 @@ def _open(path: Path, limit_bytes: int) -> io.BufferedReader:
                 f"only the columns that are needed, or {way_out('bytes')}."
             )
         if status.st_size == 0:
-            raise InputError(f"{path.name} is empty. There is nothing to learn from.")
+            raise InputError(f"{path.name} is empty. There is nothing to read.")
         return path.open("rb")
     except OSError as error:
         raise InputError(f"{path.name} cannot be opened: {reason(error)}.") from None
@@ -93,7 +96,7 @@ def parse(reader: Callable[..., Any], path: Path, handle: io.BufferedReader, lim
         try:
             return reader(path, handle, limit_bytes)
         except pl.exceptions.NoDataError:
-            raise InputError(f"{path.name} is empty. There is nothing to learn from.") from None
+            raise InputError(f"{path.name} is empty. There is nothing to read.") from None
 
 
 def check_columns(number: int) -> None:
@@ -128,7 +131,7 @@ def _csv(path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in data[:1000]:
         raise InputError(f"{path.name} is not plain UTF-8 text. Save it as 'CSV UTF-8'.")
     if data.isspace():
-        raise InputError(f"{path.name} is empty. There is nothing to learn from.")
+        raise InputError(f"{path.name} is empty. There is nothing to read.")
     if b"\r" in data and b"\n" not in data:  # lines as old Macintoshes end them
         data = data.replace(b"\r", b"\n")
     how = _dialect(path, data)

@@ -132,4 +132,4 @@ def flat(name: str, series: Any) -> dict[str, Any]:
 
 def _check_rows(n_rows: int) -> None:
     if n_rows == 0:
-        raise InputError("The table has no rows. There is nothing to learn from.")
+        raise InputError("The table has no rows. There is nothing to read.")
