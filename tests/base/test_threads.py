@@ -1,12 +1,16 @@
 """Pieces of a range, shared among threads that stay; and linear algebra with one thread."""
 
+import functools
 import os
+import signal
+import subprocess
+import sys
 from threading import Event, get_ident
 
 import pytest
 
 from certeq.base import threads
-from certeq.base.threads import default_threads, helpers, run
+from certeq.base.threads import helpers, run
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -36,9 +40,9 @@ def test_who_is_done_goes_on_with_the_share_of_another():
     def work(start, stop):
         if get_ident() != asked:
             came.set()
-            done.wait()
+            assert done.wait(60)
         else:
-            came.wait()
+            assert came.wait(60)
             if stop == 100:
                 done.set()
         return get_ident()
@@ -49,8 +53,8 @@ def test_who_is_done_goes_on_with_the_share_of_another():
 
 def test_nobody_waits_for_helpers_who_come_late():
     seen, arrive = [], Event()
-    for _ in range(max(default_threads(), os.cpu_count() or 1)):
-        helpers().put(arrive.wait)
+    for _ in range(max(len(helpers().threads), 1)):
+        helpers().call(arrive.wait, 1)
     run(lambda start, stop: seen.extend(range(start, stop)), 100, threads=2)
     assert sorted(seen) == list(range(100))
     arrive.set()
@@ -78,13 +82,64 @@ def test_an_error_of_a_helper_is_heard():
 
     def work(start, stop):
         if get_ident() == asked:
-            came.wait()
+            assert came.wait(60)
         else:
             came.set()
             raise ValueError("mine")
 
     with pytest.raises(ValueError, match="mine"):
         run(work, 100, threads=2)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers that interrupt")
+def test_interrupts_at_any_moment_are_heard_and_nothing_hangs():
+    """Thousands of them, in a process of its own: one that hangs is a failure, and not a suite that never ends."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 50
+
+
+INTERRUPTED = """
+import random, signal, time
+from certeq.base.threads import run
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+end, heard = time.time() + 2, 0
+
+while time.time() < end:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(2e-5, 4e-4))
+        try:
+            for _ in range(20):
+                assert sum(run(lambda start, stop: stop - start, 100, threads=2)) == 100
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        heard += 1
+print(heard)
+"""
+
+
+def test_threads_that_cannot_be_started_are_done_without(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "helpers", functools.cache(threads.Helpers))
+    monkeypatch.setattr(threads.Thread, "start", refuse)
+    found = run(lambda start, stop: list(range(start, stop)), 100, threads=3)
+    assert [number for piece in found for number in piece] == list(range(100))
+    assert threads.helpers().threads == []
+
+
+def test_no_more_helpers_are_started_than_are_needed(monkeypatch):
+    monkeypatch.setattr(threads, "helpers", functools.cache(threads.Helpers))
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    for several in (2, 3, 2):
+        run(lambda start, stop: None, 100, threads=several)
+    assert len(threads.helpers().threads) == 2
 
 
 def test_a_piece_may_share_its_own_work():

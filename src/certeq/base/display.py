@@ -47,10 +47,11 @@ def between(low: float, high: float) -> str:
 
     From 400 draws an end is known to a thirtieth of the width or so; more digits would tell of the draws alone.
     """
-    width = abs(float(high) - float(low))
-    if not 1e-4 <= width < LONG or max(abs(low), abs(high)) >= LONG:
+    width, size = abs(float(high) - float(low)), max(abs(low), abs(high))
+    if not width or not 1e-4 <= size < LONG:
         return f"{number(low)} to {number(high)}"
     places = 1 - floor(log10(width))
+    places += any(end and not round(end, places) for end in (float(low), float(high)))  # on which side of 0, all see
     told = (f"{round(float(end), places) + 0.0:,.{max(places, 0)}f}".replace("-", "−") for end in (low, high))
     return " to ".join(told)
 

@@ -36,20 +36,30 @@ def shared(sharers: int) -> Iterator[None]:
         _sharers = before
 
 
-@cache
-def helpers() -> SimpleQueue[Callable[[], None]]:
+class Helpers:
     """Threads that stay and help whoever has something to share; to start one for each call would take longer."""
-    calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
-    def listen() -> None:
+    def __init__(self) -> None:
+        self.calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.threads: list[Thread] = []
+        self.starting = Lock()
+
+    def call(self, help: Callable[[], None], needed: int) -> None:
+        """Have somebody help, of as many as are needed; where none can be started, those who ask work alone."""
+        if len(self.threads) < needed:
+            with self.starting, suppress(RuntimeError):
+                while len(self.threads) < needed:
+                    thread = Thread(target=self._listen, name=f"certeq_{len(self.threads)}", daemon=True)
+                    thread.start()
+                    self.threads.append(thread)
+        self.calls.put(help)
+
+    def _listen(self) -> None:
         while True:
-            calls.get()()
-
-    for number in range(max(default_threads(), os.cpu_count() or 1)):
-        Thread(target=listen, name=f"certeq_{number}", daemon=True).start()
-    return calls
+            self.calls.get()()
 
 
+helpers = cache(Helpers)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=helpers.cache_clear)  # threads do not come along
 
@@ -69,34 +79,41 @@ def run(kernel: Callable[..., Any], count: int, *args: Any, grain: int = 1, thre
         return [kernel(0, count, *args)]
     left = [list(reversed(share)) for share in _shares(count, grain, several)]
     found: dict[int, Any] = {}
-    begun: list[int] = []
-    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+    wrong: list[BaseException] = []
+    begun, done = list[int](), list[int]()
+    ended: SimpleQueue[None] = SimpleQueue()
 
     def work(number: int) -> None:
-        begun.append(number)
         try:
             for share in (*left[number:], *left[:number]):
                 while (piece := _next(share)) is not None:
                     found[piece[0]] = kernel(*piece, *args)
         except BaseException as error:
+            wrong.append(error)
             for share in left:
                 share.clear()
-            ended.put(error)
-        else:
-            ended.put(None)
 
-    for number in range(1, several):
-        helpers().put(partial(work, number))
-    work(0)
-    wrong, waited = None, 0
-    while waited < len(begun):  # who begins only now finds nothing left, and nobody waits for it
+    def help_out(number: int) -> None:  # interrupts are for the main thread, never here
+        begun.append(number)
+        work(number)
+        done.append(number)
+        ended.put(None)
+
+    try:
+        for number in range(1, several):
+            helpers().call(partial(help_out, number), several - 1)
+        work(0)
+    except BaseException as error:  # an interrupt between pieces, to be heard when nobody works any more
+        wrong.append(error)
+        for share in left:
+            share.clear()
+    while len(done) < len(begun):  # who begins only now finds nothing left, and nobody waits for it
         try:
-            wrong = ended.get() or wrong
-            waited += 1
-        except BaseException as error:  # an interrupt, to be heard when nobody works any more
-            wrong = error
-    if wrong is not None:
-        raise wrong
+            ended.get()  # an interrupt may lose what it got, so that it is not counted
+        except BaseException as error:
+            wrong.append(error)
+    if wrong:
+        raise wrong[-1]
     return [found[start] for start in sorted(found)]
 
 

@@ -86,13 +86,14 @@ def judge(trial: Trial, random: np.random.Generator, draws: int) -> Iterator[dic
         rewards=learned.rewards, batch=trial.batch, case=learned.case, draws=draws, rng=random, start=trial.start,
         watched=watched(trial.batch, trial.discount),
     )  # fmt: skip
+    found = replace(found, once=not learned.summary.people)
     worth = trial.value(learned.policy if trial.tables else advice, found.watched)
     before = trial.value(done, found.watched) if trial.done is None else trial.done(found.watched)
     _, low, high = found.interval(ADVICE)
     usual: dict[str, Any] = {"start": trial.start, "watched": found.watched, "draws": draws, "rng": random}
     wide = outer(learned.case, learned.policy.actions, credible=(low, high), **usual)
     followed = returns(learned)
-    shown = printed(found, wide, followed, learned.summary.people)
+    shown = printed(found, wide, followed)
     ends = shown.interval(ADVICE)
     told = {PRINTED: (ends.low, ends.high), CREDIBLE: (low, high), OUTER: (wide.low, wide.high)}
     for kind, (low, high) in told.items():

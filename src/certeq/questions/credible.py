@@ -58,6 +58,7 @@ class Posterior:
     overstated: float = 0.0  # how much too much the model says that people earned
     exact: bool = False  # whether states are as they were recorded, and no cells cut from numbers
     rests: float = 0.0  # how many rows the doubt about the value of the advice rests on
+    once: bool = True  # whether what rests on the same rows is counted once; not where people knew more than the states
     doubt: tuple[float, float] = (0.0, 0.0)  # how much lower and higher its ends are, where its model is in doubt
 
     @property
@@ -176,7 +177,7 @@ class Posterior:
 
         With many rows half of the variance; with few, on which neither draws of data nor of models can be relied, more.
         """
-        return float(np.sqrt(1 - 0.5 * self.rests / (self.rests + FEW))) if self.again else 1.0
+        return float(np.sqrt(1 - 0.5 * self.rests / (self.rests + FEW))) if self.again and self.once else 1.0
 
     @property
     def lowered(self) -> float:

@@ -90,7 +90,7 @@ def examine(
         _ask(asking, lost, missing, notice)
     found = {name: asking.found[name] for name in questions if name in asking.found}
     if (drawn := found.get("posterior")) is not None:
-        told = found["posterior"] = printed(drawn, found.get("outer"), found.get("returns"), learned.summary.people)
+        told = found["posterior"] = printed(drawn, found.get("outer"), found.get("returns"))
         if found.get("off_policy") is not None:
             found["off_policy"] = replace(found["off_policy"], model=told.interval(ADVICE))
     unanswered = {name: missing[name] for name in questions if name in missing}

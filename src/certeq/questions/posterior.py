@@ -412,7 +412,7 @@ def _ask(asking: Asking) -> Posterior:
     policies: dict[str, Any] = {ADVICE: learned.policy.actions, RECORDED: behavior(learned.counts)}
     if learned.rules.regularizer != "none" and plain is not None:
         policies[PLAIN] = plain
-    return posterior(
+    found = posterior(
         learned.model,
         learned.table,
         learned.rules.discount,
@@ -426,6 +426,7 @@ def _ask(asking: Asking) -> Posterior:
         watched=watched_for(learned.batch, learned.rules.discount),
         executor=asking.executor,
     )
+    return replace(found, once=not learned.summary.people)
 
 
 ASKED = Question(

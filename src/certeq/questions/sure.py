@@ -40,13 +40,10 @@ def doubt(found: Posterior, returns: Returns | None) -> str:
     return ""
 
 
-def printed(found: Posterior, outer: Outer | None, returns: Returns | None, people: str | None) -> Posterior:
-    """The posterior as it is told: of a model in doubt the interval of the advice is the outer one, or wider.
-
-    Where people acted on more than the states hold, none of the spread is taken to be counted twice.
-    """
+def printed(found: Posterior, outer: Outer | None, returns: Returns | None) -> Posterior:
+    """The posterior as it is told: of a model in doubt the interval of the advice is the outer one, or wider."""
     if outer is None or not doubt(found, returns):
-        return replace(found, rests=0.0) if people else found
+        return found
     _, low, high = found.interval(found.names[0])
     return replace(found, doubt=(max(0.0, low - outer.low), max(0.0, outer.high - high)))
 
@@ -61,15 +58,11 @@ def untold(found: Posterior, returns: Returns | None, learned: Learned) -> str:
         return why
     if found.thin > THIN:
         return f"{found.thin:.0%} of its decisions are for pairs with fewer than {FEW} rows"
-    batch = learned.batch
-    if batch is not None and batch.recipe is not None and batch.recipe.cut:
-        count = None if batch.episode is None else len(np.unique(batch.episode))
-        if count is not None and count < EPISODES:
-            return f"{several(count, 'episode')} are too few where states are cut from numbers"
-        if len(batch) < ROWS * batch.n_states:
-            return (
-                f"{len(batch) / batch.n_states:.0f} rows for each state are too few where states are cut from numbers"
-            )
+    recipe, batch, counts = learned.policy.recipe, learned.batch, learned.counts
+    if recipe.cut and batch is not None and batch.episode is not None and len(np.unique(batch.episode)) < EPISODES:
+        return f"states are cut from numbers, and there are fewer than {EPISODES} episodes"
+    if recipe.cut and counts.visits.sum() < ROWS * counts.n_states:
+        return f"states are cut from numbers, and there are fewer than {ROWS} rows for each of them"
     bare, better = found.bare(RECORDED), found.difference(ADVICE, RECORDED).better
     if abs(bare - better) > HANGS:
         alone, less = (in_a_sentence(percent(share, found.draws)) for share in (bare, better))

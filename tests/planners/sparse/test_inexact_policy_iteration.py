@@ -190,6 +190,32 @@ def test_no_tolerance_makes_it_go_on_forever():
     assert found.bound <= 1e-11 * np.abs(found.values).max()
 
 
+def test_tiny_chances_count_where_they_are_many_and_the_discount_is_close_to_one():
+    """Two halves that hardly anything leaves: each of 300 entries to the other is lost beside one, all together not."""
+    rng, half, many, tiny = np.random.default_rng(0), 400, 300, 1.1e-7
+    rows = np.zeros((2 * half, 2, 2 * half))
+    for s in range(2 * half):
+        here, there = (half, 0) if s >= half else (0, half)
+        for a in range(2):
+            rows[s, a, there + rng.choice(half, many, replace=False)] = tiny
+            rows[s, a, here + rng.choice(half, 3, replace=False)] = rng.dirichlet(np.ones(3)) * (1 - many * tiny)
+    reward = rng.random((2 * half, 2)) + 0.3 * (np.arange(2 * half) < half)[:, None]
+    found = solve(sparse_rows(rows), reward, 1 - 1e-6, engine="numba", tolerance=1e-8)
+    assert found.converged
+    assert found.iterations < 30
+
+
+def test_an_action_is_not_passed_over_where_another_one_ends_more_often():
+    """Values that all rise by the same are worth less to a row that may end: what is better changes all the same."""
+    rng, S, entries = np.random.default_rng(0), 500, 5
+    chance, place = rng.dirichlet(np.ones(entries), size=(S, 2)), rng.integers(S, size=(S, 2, entries))
+    chance[:, 1] *= 0.3
+    rows = np.zeros((S, 2, S))
+    np.add.at(rows, (np.arange(S)[:, None, None], np.arange(2)[None, :, None], place), chance)
+    found = agree(sparse_rows(rows), rows, np.tile([1.0, 1.5], (S, 1)), 0.95)
+    np.testing.assert_allclose(found.values, 20.0)
+
+
 def test_values_that_cancel_to_nothing_do_not_make_it_go_on_forever():
     reward = np.array([[1.0], [-1.0]])
     found = solve(sparse_rows(np.full((2, 1, 2), 0.5)), reward, 0.5, engine="numba")

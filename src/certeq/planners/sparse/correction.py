@@ -33,6 +33,7 @@ LOST = 1e8  # times the residual it began with: BiCGStab will not come back from
 LIGHT = 64  # blocks: passes over mere vectors are worth several threads from here on
 FEW = 8  # rows that all states share are kept side by side, up to so many of a part
 NOTHING = 2.0**-23  # a chance that is lost beside one in single precision
+SPARE = 0.05  # of what discounting takes off: no row may lose more of its mass
 NOBODY = 2**32 - 1  # an action that nobody takes
 ALL = PerPair(np.ones(1), 0, 0)
 NOBODYS = Followed(
@@ -77,7 +78,8 @@ class Follower:
         self.blocks = -(-S // BLOCK)
         self.notes = np.zeros((self.blocks, 3))
         self.slots = self._slots(S, A, averaging)
-        size = int(self.slots[-1])
+        size, longest = int(self.slots[-1]), int(np.diff(self.slots).max(initial=1))
+        self.least = min(NOTHING, SPARE * (1 - contraction) / max(longest, 1))  # what is left out where steps are many
         self.room: tuple[Actions, Floats | Singles] = np.empty(size, dtype=np.uint32), np.empty(size)
         self.lengths = np.zeros(S, dtype=np.uint32)
         self.before = np.full(S, NOBODY, dtype=np.uint32)  # whose rows were copied
@@ -100,7 +102,7 @@ class Follower:
 
     def take(self, choices: list[Choice]) -> None:
         """Copy the rows of a policy; of several choices, the average."""
-        first, least = True, NOTHING if self.slow else 0.0
+        first, least = True, self.least if self.slow else 0.0
         for part in self.parts:
             for choice in choices:
                 if isinstance(part.rows, Lines):
@@ -186,7 +188,7 @@ class Follower:
     def _slow_down(self) -> None:
         """Be ready for many steps: with rows in single precision, which are two thirds of the bytes or fewer."""
         self.slow, light = True, np.empty(len(self.room[1]), dtype=np.float32)
-        self.run(kernels.lighten, self.blocks, self.followed, NOTHING, light)
+        self.run(kernels.lighten, self.blocks, self.followed, self.least, light)
         self.room = self.room[0], light
         self.followed = self.followed._replace(chances=light)
 
@@ -219,11 +221,6 @@ class Follower:
                 break
         r[:] = shadow
         return False
-
-
-def _dot(one: Floats, other: Floats) -> float:
-    """A product without BLAS, whose threads would keep all processors busy between passes that are shared by ours."""
-    return float(np.einsum("i,i->", one, other))
 
 
 def _many(part: float, rate: float) -> bool:
