@@ -134,3 +134,13 @@ def test_processes_that_work_together_share_the_threads(monkeypatch):
     with threads.shared(2):
         assert threads.default_threads() == 2
     assert threads.default_threads() == 5
+
+
+def test_rows_that_a_copy_reads_arrive_and_polars_is_loaded_there_alone(tmp_path):
+    assert run("""
+from rich.console import Console
+from certeq.cli.source import read_rows
+from certeq.data.request import Request
+batch = read_rows(Console(quiet=True), None, Request(), 0, lambda: None)
+print(len(batch), "polars" in sys.modules)
+""")[:1] == ["1450 False"]

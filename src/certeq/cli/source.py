@@ -104,8 +104,9 @@ def read_rows(
         return rows()
     with copies.copy(rows) as copy:
         meanwhile()
-        with suppress(copies.LostError):  # as where it cannot read them: then the reason is told from here
-            return rows() if copy is None else cast("Batch", copy.result(lambda _: None))
+        if copy is not None:
+            with suppress(copies.LostError):  # as where it cannot read them: then the reason is told from here
+                return cast("Batch", copy.result(lambda _: None))
     return rows()
 
 
