@@ -223,10 +223,10 @@ def risk_table(found: Risk) -> Listing:
 
 
 def departures_table(teller: Teller) -> Listing:
-    """States where the advice is not what was done most often, the most visited first, each with its support."""
+    """States where what was done most often is not advised, the most visited first, each with its support."""
     advised, usual = teller.findings.advised, teller.visits.argmax(axis=1)
-    departs = (advised >= 0) & (advised != usual)
     policy = teller.findings.learned.policy.first
+    departs = (advised >= 0) & (advised != usual) & ~(policy.open & policy.among[np.arange(len(usual)), usual])
     sure = policy.chances is not None
     lines = []
     for s in [s for s in teller.shown.tolist() if departs[s]]:
@@ -237,7 +237,7 @@ def departures_table(teller: Teller) -> Listing:
         lines.append(Line([teller.state(s), *pairs], marks))
     header = [Cell("State", "head"), Cell("Advised"), Cell("Tried", "number"), Cell("Done most often")]
     header += [Cell("Tried", "number"), *([Cell("Chance it is best", "share")] if sure else [])]
-    caption = f"States where the advice is not what was done most often: {int(departs.sum()):,} in all.{teller.partial}"
+    caption = f"States where what was done most often is not advised: {int(departs.sum()):,} in all.{teller.partial}"
     return Listing("departures-table", caption, header, lines)
 
 
