@@ -129,7 +129,11 @@ def _avoided(findings: Findings) -> Iterator[str]:
     found = findings.avoided
     kept = len(found.differs)
     if kept:
-        why = "that turned out better than the rest" if found.well else "what the plan would choose was seldom tried"
+        habits, rare = (
+            "that seems to have turned out better than the rest",
+            "what the plan would choose was seldom tried",
+        )
+        why = habits if found.well else rare
         states = several(len(found.state_names), "state")
         said = f"In {kept:,} of {states} the advice keeps to what people did, since {why}."
         yield f"{said} To see the plan without that, set --min-share 0."

@@ -65,12 +65,12 @@ class Avoided:
         found = [
             f"{kept} less than {number(share)} times as likely to be chosen as the usual action of the same state, by "
             "how people acted there and elsewhere, and may not be advised, since what followed does not show for sure "
-            "that it is better: people who act with care avoid what harms, and a model hardly sees it."
+            "that such an action is better: people who act with care avoid what harms, and a model hardly sees it."
         ]
         if self.well:
             found.append(
-                "What people usually did turned out better than the rest, over all states "
-                f"({number(round(self.habits, 1))} standard errors), so the advice keeps closer to it."
+                "What people usually did seems to have turned out better than the rest, over all states "
+                f"(by {number(round(self.habits, 1))} standard errors), so the advice keeps closer to it."
             )
         if not len(where):
             return [*found, "The advice would be the same without this rule."]
