@@ -117,9 +117,9 @@ class Fragility:
         ]
         if sturdy:
             told.append(f"In {several(sturdy, 'state')} it takes more than {self.cap:,} contrary observations.")
-        held = int(np.isnan(self.learned_strength[asked]).sum())
+        moved = int(np.isfinite(self.learned_strength[asked]).sum())
         told.append(
-            f"No strength of a uniform prior changes the learned advice in {held:,} of {several(len(asked), 'state')}."
+            f"In {moved:,} of {several(len(asked), 'state')}, some strength of a uniform prior would change the advice."
         )
         return told
 

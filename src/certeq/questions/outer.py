@@ -78,13 +78,13 @@ class Outer:
         if not self.wide:
             return [*said, "That is not much wider than if rows are alike in the way the model believes."]
         if not self.thin:
-            return [*said, "It is this wide because pairs that the advice leads to have few rows."]
+            return [*said, "It is this wide because there are few rows for the pairs that the advice leads to."]
         pairs = ", ".join(
             f"{name(each.action)} in {name(each.state)} ({several(each.rows, 'row')}, {each.share:.0%} of the width)"
             for each in self.thin
         )
         most = several(max(each.needed for each in self.thin), "more row")
-        narrow = f"About {most} of each would narrow it to {WIDE:g} times the width of the other interval."
+        narrow = f"With about {most} of each, it would be {WIDE:g} times as wide as the other interval."
         return [*said, f"What makes it wide: {pairs}. {narrow}"]
 
     def to_json(self) -> dict[str, Any]:

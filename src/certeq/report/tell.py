@@ -200,7 +200,10 @@ def in_short(findings: Findings, alerts: int, opened: int) -> Iterator[tuple[str
     told = "" if plain is None else f"; without it, the advice would differ in {plain:,} of {states}"
     yield "regularization", f"By “{findings.learned.rules.regularizer}”{told}"
     regret = None if findings.collect is None else number(findings.collect.regret)
-    yield "collect", "It was not computed" if regret is None else f"Not knowing more costs {regret} of value on average"
+    yield (
+        "collect",
+        "It was not computed" if regret is None else f"To know the truth would be worth {regret} on average",
+    )
     yield "limits", "What was not recorded, what the states blur, what was never tried"
     yield "methods", "Settings and versions, so that it can be made again"
 
