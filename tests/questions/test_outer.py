@@ -78,7 +78,7 @@ def test_the_pair_that_nobody_saw_is_named_with_the_rows_it_needs():
     wide = (found.high - found.low - 0.5) / 0.5
     assert only.needed == pytest.approx(2.5 * (wide - 1), abs=1)
     assert "(2 rows" in found.lines()[-1]
-    assert f"About {only.needed} more rows of each" in found.lines()[-1]
+    assert f"With about {only.needed} more rows of each" in found.lines()[-1]
     assert found.to_json()["wide_because_of"][0]["state"] == "busy"
 
 
@@ -93,7 +93,7 @@ def test_who_comes_first_is_drawn_again_unless_it_is_said():
 
 def test_words_say_when_it_is_not_wide_and_when_many_pairs_are_thin():
     assert "not much wider" in Outer(0.0, 1.5, (0.0, 1.0), 10, 0.9, ()).lines()[-1]
-    assert "have few rows" in Outer(0.0, 9.0, (0.0, 1.0), 10, 0.9, ()).lines()[-1]
+    assert "there are few rows" in Outer(0.0, 9.0, (0.0, 1.0), 10, 0.9, ()).lines()[-1]
 
 
 def test_without_a_bound_there_is_no_interval():
