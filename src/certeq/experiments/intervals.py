@@ -25,10 +25,11 @@ from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.chains import follow, read_policy, value_decisions
 from certeq.questions.episodes import behavior, watched
 from certeq.questions.exact import evaluate
+from certeq.questions.findings import Findings
 from certeq.questions.outer import outer
 from certeq.questions.posterior import best_in, posterior
 from certeq.questions.returns import returns
-from certeq.questions.sure import doubt, printed, untold
+from certeq.questions.sure import doubt, printed, withheld
 from certeq.worlds import examples
 from certeq.worlds.messy import MESSY
 from certeq.worlds.numeric import (
@@ -98,7 +99,7 @@ def judge(trial: Trial, random: np.random.Generator, draws: int) -> Iterator[dic
     told = {PRINTED: (ends.low, ends.high), CREDIBLE: (low, high), OUTER: (wide.low, wide.high)}
     for kind, (low, high) in told.items():
         yield _line(kind, states=S, low=low, high=high, truth=worth, covered=float(holds(low, high, worth)))
-    if not untold(shown, followed, learned):
+    if not withheld(Findings(learned, {"posterior": shown, "returns": followed}, {})):
         better = shown.difference(ADVICE, RECORDED).better
         right = float(worth > before + ROUNDING * max(1.0, abs(before)))
         yield _line(BETTER, bin=min(int(better * BINS), BINS - 1), states=1, claimed=better, right=right)

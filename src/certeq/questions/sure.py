@@ -10,7 +10,6 @@ import numpy as np
 
 from certeq.base.display import between, in_a_sentence, number, percent, several
 from certeq.data.look import FEW
-from certeq.learning.learned import Learned
 from certeq.questions.asking import ADVICE, RECORDED
 from certeq.questions.credible import Posterior
 from certeq.questions.findings import Findings
@@ -48,13 +47,14 @@ def printed(found: Posterior, outer: Outer | None, returns: Returns | None) -> P
     return replace(found, doubt=(max(0.0, low - outer.low), max(0.0, outer.high - high)))
 
 
-def untold(found: Posterior, returns: Returns | None, learned: Learned) -> str:
+def withheld(findings: Findings) -> str:
     """Why no chance is told that the advice is better, in words; empty where one is."""
+    found, learned = findings.posterior, findings.learned
     if learned.summary.people:
         return "people acted on more than the states hold"
     if not (found.values[0] != found.values[found.names.index(RECORDED)]).any():
         return "it is what was done"
-    if why := doubt(found, returns):
+    if why := doubt(found, findings.returns):
         return why
     if found.thin > THIN:
         return f"{found.thin:.0%} of its decisions are for pairs with fewer than {FEW} rows"
@@ -68,11 +68,6 @@ def untold(found: Posterior, returns: Returns | None, learned: Learned) -> str:
         alone, less = (in_a_sentence(percent(share, found.draws)) for share in (bare, better))
         return f"the models alone say {alone}; corrected for what they tend to promise too much, {less}"
     return ""
-
-
-def withheld(findings: Findings) -> str:
-    """The same of what was found."""
-    return untold(findings.posterior, findings.returns, findings.learned)
 
 
 def period(findings: Findings) -> str:
