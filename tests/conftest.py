@@ -5,6 +5,12 @@
 
 import os
 import signal
+from importlib.util import find_spec
+
+import pytest
+
+if find_spec("certeq") is None or find_spec("hypothesis") is None:  # it is some other pytest, found on the path
+    pytest.exit("certeq is not installed beside this pytest. Run: uv run --group test pytest", returncode=4)
 
 from hypothesis import settings
 
