@@ -111,7 +111,7 @@ def _load(output: Output) -> None:
 
     all_questions()
     if output.report:
-        from certeq.report.learned_page import render  # noqa: F401
+        from certeq.report.learned_page import render  # noqa: F401 - to have it loaded
 
 
 def _compile_ahead(found: Batch | Tallied, rules: Rules, output: Output) -> None:
