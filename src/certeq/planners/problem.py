@@ -111,7 +111,9 @@ def check_single(problem: Problem) -> None:
 def check_range(reward: Floats, discount: Floats) -> None:
     """Refuse rewards that would add up to more than a float can hold."""
     largest = max(float(reward.max(initial=0)), -float(reward.min(initial=0)))
-    near = float(discount[discount < 1].max(initial=0))
+    near = float(discount.max(initial=0))
+    if near == 1:
+        near = float(discount[discount < 1].max(initial=0))
     if largest > LARGEST * (1 - near):
         raise InputError(f"Rewards of {largest:.3g} can add up to values beyond what numbers can hold. {SMALLER}")
 

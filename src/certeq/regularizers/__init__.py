@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from certeq.base import defaults
 from certeq.base.arrays import ArrayLike
@@ -45,35 +45,44 @@ ALIKE = {"discount": "uniform_blend"}  # predicts no next state; by Theorem 1 th
 
 def settings_of(regularizer: str) -> dict[str, Any]:
     """The settings a regularizer takes and what they are by default."""
-    return {name: unsaid for name, unsaid in _parameters(regularizer).items() if name != "discount"}
+    return dict(_taken(regularizer).settings)
 
 
 def needs_of(regularizer: str) -> tuple[str, ...]:
     """Names of the settings that only the user can give: those without a default."""
-    return tuple(name for name, unsaid in settings_of(regularizer).items() if unsaid is inspect.Parameter.empty)
+    return _taken(regularizer).needs
 
 
-def _parameters(regularizer: str) -> dict[str, Any]:
-    """What a regularizer takes beside counts, and what that is by default."""
+class _Taken(NamedTuple):
+    """What a regularizer takes beside counts."""
+
+    settings: dict[str, Any]  # and what they are by default
+    needs: tuple[str, ...]  # those that have no default
+    discount: bool
+
+
+def _taken(regularizer: str) -> _Taken:
     if regularizer not in REGULARIZERS:
         raise unknown("regularizer", regularizer, REGULARIZERS)
-    return _parameters_of(REGULARIZERS[regularizer])
+    return _taken_by(REGULARIZERS[regularizer])
 
 
 @cache
-def _parameters_of(function: Callable[..., Shrinkage]) -> dict[str, Any]:
+def _taken_by(function: Callable[..., Shrinkage]) -> _Taken:
     _, *rest = inspect.signature(function).parameters.values()
-    return {each.name: each.default for each in rest}
+    settings = {each.name: each.default for each in rest if each.name != "discount"}
+    needs = tuple(name for name, unsaid in settings.items() if unsaid is inspect.Parameter.empty)
+    return _Taken(settings, needs, len(settings) < len(rest))
 
 
 def check_settings(regularizer: str, settings: Collection[str]) -> None:
     """Raise if a regularizer has no setting of one of these names, or needs one that is not among them."""
-    named = settings_of(regularizer)
+    named, needs, _ = _taken(regularizer)
     for name in settings:
         if name not in named:
             takes = f"It takes: {', '.join(named)}." if named else "It takes none."
             raise InputError(f"{regularizer!r} has no setting {name!r}.{nearest(name, named)} {takes}")
-    for name in needs_of(regularizer):
+    for name in needs:
         if name not in settings:
             raise InputError(f"{regularizer!r} needs {name}= (--setting {name}=...), which only you can give.")
 
@@ -95,6 +104,6 @@ def shrink(
            [0.5]])
     """
     check_settings(regularizer, settings)
-    if "discount" in _parameters(regularizer):
+    if _taken(regularizer).discount:
         settings["discount"] = discount
     return REGULARIZERS[regularizer](as_counts(counts), **settings)

@@ -103,14 +103,16 @@ def _plan(kernel: Any, problem: Problem, how: How, work: Operands, number: float
 
 
 def told(
-    batch: tuple[int, ...], limit: int, policy: Integers, values: Floats, iterations: Integers, residual: Floats
-) -> Solution:
-    """What a kernel found, with the axes of the batch."""
-    shape, converged = (*batch, policy.shape[-1]), iterations <= limit
-    rounds = iterations if converged.all() else np.minimum(iterations, limit)
+    batch: tuple[int, ...], limit: int, policy: Integers, values: Floats, iterations: Integers, residual: Floats,
+    fine: bool = False,
+) -> Solution:  # fmt: skip
+    """What a kernel found, with the axes of the batch; ``fine`` if it knows that all converged and are finite."""
+    shape = (*batch, policy.shape[-1])
+    converged = np.ones(batch, dtype=bool) if fine else (iterations <= limit).reshape(batch)
+    rounds = iterations if fine or converged.all() else np.minimum(iterations, limit)
     return Solution(
-        policy.reshape(shape), values.reshape(shape), rounds.reshape(batch), residual.reshape(batch),
-        converged.reshape(batch),
+        policy.reshape(shape), values.reshape(shape), rounds.reshape(batch), residual.reshape(batch), converged,
+        finite=fine,
     )  # fmt: skip
 
 

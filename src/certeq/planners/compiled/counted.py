@@ -15,7 +15,7 @@ import numpy as np
 from certeq.base.arrays import Floats, Integers
 from certeq.model.mdp import MDP
 from certeq.model.weights import GIVEN, MAGNITUDE, RELATIVE
-from certeq.planners.compiled import told, told_finite
+from certeq.planners.compiled import told
 from certeq.planners.problem import How, Solution
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def plan_counts(work: Counted, how: How) -> Solution:
     nothing = np.zeros(0, dtype=np.int64)
     no_truth = (np.zeros((0, S, A, S)), nothing, np.zeros((0, S, A)), nothing, 0.0, np.zeros(S))
     unasked = np.empty((0, 0, S), dtype=np.int64), np.empty((0, 0)), np.empty((0, S))
-    _run(aligned, work.kind, how, *no_truth, policy, values, rounds, residual, *unasked)
-    return told_finite(told(aligned.batch, how.limit, policy, values, rounds, residual))
+    fine = _run(aligned, work.kind, how, *no_truth, policy, values, rounds, residual, *unasked)
+    return told(aligned.batch, how.limit, policy, values, rounds, residual, fine)
 
 
 def sweep_counts(work: Counted, how: How, truth: MDP, importance: Floats) -> Swept | None:
@@ -89,8 +89,7 @@ def sweep_counts(work: Counted, how: How, truth: MDP, importance: Floats) -> Swe
     )
     unasked = np.empty((0, 0, S)), np.empty((0, 0), dtype=np.int64), np.empty((0, 0))
     out = (policy, *unasked, tied, loss, optimal)
-    faults = _run(aligned, work.kind, how, *rows, *gain, truth.discount, importance, *out)
-    if any(fault >= 0 for fault in faults):
+    if not _run(aligned, work.kind, how, *rows, *gain, truth.discount, importance, *out):
         return None
     return Swept(
         policy.reshape(*batch, S), tied.reshape(*batch, S), loss.reshape(batch), optimal.reshape(*batch[:-1], S)
@@ -105,9 +104,11 @@ def _one_for_each(table: Floats, axes: int, sets: tuple[int, ...]) -> tuple[Floa
     return whole.reshape(-1, *table.shape[table.ndim - axes :]), np.array(of).ravel()
 
 
-def _run(aligned: Operands, kind: int, how: How, *rest: Any) -> list[int]:
+def _run(aligned: Operands, kind: int, how: How, *rest: Any) -> bool:
+    """Whether everything went well."""
     from certeq.base import threads as pool
     from certeq.planners.compiled.swept import sweep_small
 
     given = (*aligned.arrays, kind, how.limit, *rest)
-    return pool.run(sweep_small, aligned.chains, *given, grain=aligned.grain, threads=how.threads)
+    faults = pool.run(sweep_small, aligned.chains, *given, grain=aligned.grain, threads=how.threads)
+    return max(faults) < 0

@@ -14,7 +14,8 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers
 
-TRAILING = {"rows": 3, "weight": 2, "target": 3, "reward": 2, "discount": 0, "allowed": 2}  # axes that are no batch
+TRAILING = (3, 2, 3, 2, 0, 2)  # how many axes of rows, weight, target, reward, discount and allowed are no batch
+FIXED = (True, False, True, False, False, True)  # which of them may not change along a chain
 
 
 class Operands(NamedTuple):
@@ -66,24 +67,24 @@ def operands(
     rows: Floats | Integers, weight: Floats, target: Floats, reward: Floats, discount: Floats, allowed: Booleans
 ) -> Operands:
     """Line up operands whose trailing axes are fixed and whose leading axes broadcast."""
-    given = dict(zip(TRAILING, (rows, weight, target, reward, discount, allowed), strict=True))
-    lead = {name: array.shape[: array.ndim - TRAILING[name]] for name, array in given.items()}
-    batch = np.broadcast_shapes(*lead.values())
-    fixed = ("rows", "target", "allowed")  # what may not change along a chain
-    along = bool(batch) and all(not lead[name] or lead[name][-1] == 1 for name in fixed)
+    given = (rows, weight, target, reward, discount, allowed)
+    lead = [array.shape[: array.ndim - axes] for array, axes in zip(given, TRAILING, strict=True)]
+    batch = np.broadcast_shapes(*lead)
+    along = bool(batch) and all(not own or own[-1] == 1 for own, fixed in zip(lead, FIXED, strict=True) if fixed)
     sets, steps = (batch[:-1], batch[-1]) if along else (batch, 1)
     chains = prod(sets)
-    parts: dict[str, np.ndarray] = {}
-    for name, array in given.items():
-        own = prod(lead[name])
+    parts: list[Any] = []
+    for array, axes, fixed in zip(given, lead, FIXED, strict=True):
+        own = prod(axes)
         whole = array if array.flags.carray else np.require(array, requirements=("C", "W"))  # what kernels take
-        parts[name] = whole.reshape(own, *array.shape[array.ndim - TRAILING[name] :])
-        axes = lead[name] if along and lead[name] else (*lead[name], 1)
+        parts.append(whole.reshape(own, *array.shape[len(axes) :]))
+        if not (along and axes):
+            axes = (*axes, 1)
         width = axes[-1]
-        lines = chains if name in fixed or own != width else 1
-        shape = lines if name in fixed else (lines, width)
+        lines = chains if fixed or own != width else 1
+        shape = lines if fixed else (lines, width)
         index: Integers = np.zeros(shape, dtype=np.int64) if own == 1 else np.arange(own)
         if own not in (1, lines * width):
             index = np.array(np.broadcast_to(index.reshape(axes), (*sets, width)))
-        parts[f"{name}_of"] = index.reshape(shape)
-    return Operands(batch=batch, steps=steps, **parts)
+        parts.append(index.reshape(shape))
+    return Operands(batch, steps, *parts)

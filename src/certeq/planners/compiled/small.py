@@ -104,6 +104,15 @@ def _fetch(first: int, stop: int, step: int, source: Any, of: Any, memory: Any, 
     if (source.shape[0] == 1 and held[0] == 0) or (step > 0 and of.shape[1] == 1):
         return False  # there is nothing else to fetch
     changed, column, last = False, min(step, of.shape[1] - 1), min(stop, of.shape[0]) - 1
+    if last == 0:  # all lanes have the same line
+        line = of[0, column]
+        if held[0] == line:
+            return False
+        held[0] = line
+        for entry in range(source.shape[1]):
+            as_written()
+            store(w, at + entry, fill(float(source[line, entry])))
+        return True
     for lane in range(WIDTH):
         line = of[min(first + lane, last), column]
         changed |= held[lane] != line
@@ -172,8 +181,8 @@ def _expect(w: Any, rows: int, V: int, out: int, count: int, S: int) -> None:
 @_lean
 def _backup(w: Any, at: Places, V: int) -> Any:
     """Back the values that stand at V up into Q and its best B. Returns what is rounding among Q, and what is a tie."""
+    _expect(w, at.G, V, at.F, at.GS * at.GA, at.S)  # first, as one row alone has to wait for itself
     _expect(w, at.T, V, at.D, at.S * at.A, at.S)
-    _expect(w, at.G, V, at.F, at.GS * at.GA, at.S)
     return _mix(w, at)
 
 

@@ -55,12 +55,14 @@ class More(NamedTuple):
     taken: int  # (S, A): 1 for the tied actions, else 0
     tied: int  # (S,): which actions are tied, as the bits of a number
     optimal: int  # (S,): what can be had in the truth
-    answer: int  # loss, rounds and residual
+    loss: int  # (steps,), as the next two
+    rounds: int
+    residual: int
     end: int
 
 
 @_lean
-def _more(at: Places) -> More:
+def _more(at: Places, steps: int) -> More:
     S, pairs, N = at.S, at.S * at.A, at.N
     T = at.end
     R, weight, V, discount = T + pairs * S, T + pairs * (S + 1), T + pairs * (S + 2), T + pairs * (S + 2) + N
@@ -70,8 +72,9 @@ def _more(at: Places) -> More:
     visits = truth.end
     taken = visits + pairs + 2
     optimal = taken + pairs + S
-    return More(truth, visits, visits + pairs, visits + pairs + 1, taken, taken + pairs, optimal, optimal + S,
-                optimal + S + 3)  # fmt: skip
+    loss = optimal + S
+    return More(truth, visits, visits + pairs, visits + pairs + 1, taken, taken + pairs, optimal, loss, loss + steps,
+                loss + 2 * steps, loss + 3 * steps)  # fmt: skip
 
 
 @_lean
@@ -176,10 +179,11 @@ def sweep_small(
     limit: int, rows: Any, rows_of: Any, gain: Any, gain_of: Any, true_discount: float, importance: Any,
     policy: Any, values: Any, iterations: Any, residual: Any, tied: Any, loss: Any, optimal: Any,
 ) -> int:  # fmt: skip
-    """Sweep the chains in [start, stop). Returns the first block in which a plan reached the limit, or -1.
+    """Sweep the chains in [start, stop). Returns a block in which a plan reached the limit, or -1.
 
     ``rows``, ``gain`` and ``true_discount`` are the truth; without any rows, plans are made and not valued, and then
-    their values, rounds and residuals are told. All actions are ``allowed``.
+    their values, rounds and residuals are told, of all, and values that are not finite count as the limit. All actions
+    are ``allowed``.
     """
     S, A, steps = counts.shape[1], counts.shape[2], policy.shape[1]
     GS, GA, flat = _shape(target)
@@ -189,19 +193,14 @@ def sweep_small(
     flat_discount, valued = discount.reshape(-1, 1), rows.shape[0] > 0
     counts_of, target_of = counts_of.reshape(-1, 1), target_of.reshape(-1, 1)
     rows_of, gain_of = rows_of.reshape(-1, 1), gain_of.reshape(-1, 1)
-    flat_policy, flat_tied, flat_loss = policy.reshape(-1, S), tied.reshape(-1, S), loss.reshape(-1)
-    flat_values, flat_iterations, flat_residual = (
-        values.reshape(-1, S),
-        iterations.reshape(-1),
-        residual.reshape(-1),
-    )
+    flat_policy, flat_tied, flat_values = policy.reshape(-1, S), tied.reshape(-1, S), values.reshape(-1, S)
     at = _places(S, A, GS, GA, flat)
-    more = _more(at)
+    more = _more(at, steps)
     w = room(more.end)
     w[:] = 0.0  # weights of the truth, among others
     store(w, more.truth.discount, fill(true_discount))
     held, lines = np.full((7, WIDTH), -1), np.empty(WIDTH, dtype=np.int64)
-    most, discounts, rewards = float(limit), discount_of.shape[1], reward_of.shape[1]
+    fault, most, lost, discounts, rewards = -1, float(limit), fill(0.0), discount_of.shape[1], reward_of.shape[1]
     for first in range(start, stop, WIDTH):
         fresh = False
         if valued:
@@ -243,27 +242,30 @@ def sweep_small(
             if not valued:
                 _note_lowest(w, at, tie)
                 scatter(w, at.L, lines, flat_policy)
-                store(w, more.answer + 1, rounds)
-                store(w, more.answer + 2, _residual(w, at))
                 scatter(w, at.V, lines, flat_values)
-                for lane in range(WIDTH):
-                    flat_iterations[lines[lane]] = w[(more.answer + 1) * WIDTH + lane]
-                    flat_residual[lines[lane]] = w[(more.answer + 2) * WIDTH + lane]
+                store(w, more.rounds + step, rounds)
+                left = _residual(w, at)
+                store(w, more.residual + step, left)
+                if anywhere(where_greater(fill(most + 1), rounds, left - left, rounds)):
+                    fault = first
                 continue
             if largest(rounds) > most:
                 return first
             if anywhere(_note_ties(w, at, more, tie)) or fresh:
                 _value(w, more.truth, more.taken)
-                store(w, more.answer, _lose(w, more, importance))
+                lost = _lose(w, more, importance)
             if fresh:
                 _ask_ahead(first, stop, 1, flat_rows, rows_of)
                 fresh = False
             scatter(w, at.L, lines, flat_policy)
             scatter(w, more.tied, lines, flat_tied)
-            for lane in range(WIDTH):
-                flat_loss[lines[lane]] = w[more.answer * WIDTH + lane]
+            store(w, more.loss + step, lost)
+        for lane in range(WIDTH):
+            lines[lane] = min(first + lane, stop - 1)
         if valued:
-            for lane in range(WIDTH):
-                lines[lane] = min(first + lane, stop - 1)
             scatter(w, more.optimal, lines, optimal)
-    return -1
+            scatter(w, more.loss, lines, loss)
+        else:
+            scatter(w, more.rounds, lines, iterations)
+            scatter(w, more.residual, lines, residual)
+    return fault

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from certeq.planners.compiled.operands import TRAILING
+
 
 class Operand(NamedTuple):
     """One operand of a batch of MDPs."""
@@ -54,9 +56,6 @@ class Found(NamedTuple):
     values: Any  # (..., S)
     iterations: Any  # (...): one more than the limit where that was reached
     residual: Any  # (...)
-
-
-TRAILING = (3, 2, 3, 2, 0, 2)  # axes of the operands that are not axes of the batch
 
 
 def line_up(xp: Any, *given: Any) -> tuple[tuple[int, ...], DeviceOperands]:
