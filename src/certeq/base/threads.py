@@ -126,13 +126,13 @@ def _next(share: list[tuple[int, int]]) -> tuple[int, int] | None:
 
 @lru_cache
 def _shares(count: int, grain: int, several: int) -> list[list[tuple[int, int]]]:
-    """The share of each thread: half of it, half of the rest, and so on, as long as that is not too little."""
+    """The share of each thread: three quarters of it, of the rest, and so on, as long as that is not too little."""
     grains, shares = -(-count // grain), []
     for number in range(several):
         start, end = (min(grain * (grains * edge // several), count) for edge in (number, number + 1))
         least, share = (end - start) // SMALLEST, []
         while start < end:
-            piece = max((end - start) // 2, least, 1)
+            piece = max(3 * (end - start) // 4, least, 1)
             stop = min(start + -(-piece // grain) * grain, end)
             share.append((start, stop))
             start = stop

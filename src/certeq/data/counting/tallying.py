@@ -93,7 +93,9 @@ class Store:
         scratch = often, used, place, keys, spare
         cells = _count(self.low, starts, np.uint64(self.shift), np.uint64(N), *scratch, pointer, outcomes, numbers)
         np.cumsum(pointer, out=pointer)
-        return Cells(pointer, outcomes[:cells].copy(), numbers[:cells].copy())
+        for array in (outcomes, numbers):
+            array.resize(cells, refcheck=False)  # in its place; a copy would need fresh memory
+        return Cells(pointer, outcomes, numbers)
 
 
 def count(state: Codes, action: Codes, outcome: Codes, S: int, A: int, N: int) -> Cells:
