@@ -37,7 +37,7 @@ def test_every_data_set_of_every_panel_has_its_intervals(table):
     logs = sum(len(each) for _, _, each in figure.TABLES.values())
     tumors = len(figure.PATIENTS) + 1  # and the bundled trial
     raw = len(figure.NUMBERS) * len(figure.PEOPLE) * len(figure.LOGS) + 2 * len(figure.MESSY)
-    assert len(sets) == len(figure.EPISODES) * len(figure.WORLDS) + logs + len(figure.NUMBERS) + raw + tumors
+    assert len(sets) == len(figure.RUNS) * len(figure.WORLDS) + logs + len(figure.NUMBERS) + raw + tumors
     assert len(lines) == len(sets) * len(INTERVALS)
     assert all(row["len"] == sets[row["panel"]] for row in lines.to_dicts())
     parts = {kind: table.filter(pl.col("kind") == kind) for kind in INTERVALS}

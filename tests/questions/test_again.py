@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from certeq import Batch
+from certeq.data.order import unit_of
 from certeq.learning.learned import learn
 from certeq.questions.again import EACH, count_again, draw_bagged, drawn_again, starts_again
 from certeq.questions.draws import draw_models
@@ -60,6 +61,20 @@ def test_rows_are_drawn_where_there_are_no_episodes():
     case, _ = drawn_again(learn(batch, discount=0.9).case, batch, [np.random.default_rng(5)])
     wanted = learn(taken(batch, drawn_rows(batch, 5)), discount=0.9)
     np.testing.assert_array_equal(case.data.counts.transitions[0], wanted.counts.transitions)
+
+
+def test_one_long_episode_is_drawn_again_by_its_sections():
+    batch = logged(3, episodes=1, length=300, ends=False)
+    learned = learn(batch, discount=0.9)
+    _, often = drawn_again(learned.case, batch, np.random.default_rng(5).spawn(2))
+    assert (often[0] != often[1]).any()
+    np.testing.assert_array_equal(
+        starts_again(batch, often), [starts(batch)] * 2
+    )  # that a first row is not drawn is no matter
+    unit = unit_of(batch)
+    for times in often:
+        assert times.sum() == pytest.approx(len(batch), abs=len(batch) / 4)
+        assert all(len(set(times[unit == k])) == 1 for k in np.unique(unit))
 
 
 @given(SEEDS)

@@ -27,7 +27,7 @@ import numpy as np
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.data.batch import Batch
 from certeq.data.guided import guided, strongest
-from certeq.data.order import Episodes, episodes
+from certeq.data.order import Episodes, sections
 from certeq.learning.proven import SURE
 
 AHEAD = (3, 5)  # decisions; docs/decisions/0015-avoided-actions.md
@@ -43,7 +43,7 @@ def shown(batch: Batch, paid: Floats, values: Floats, discount: float, learn: Le
 
     ``paid`` is what each row was paid, ``values`` ``(S,)`` what it is worth to go on as people did.
     """
-    order = episodes(batch)
+    order = sections(batch)
     if len(order.length) < EPISODES:
         return 0.0
     at, fold = order.row, _deal(batch, order, paid)[order.number]

@@ -1,8 +1,8 @@
 """Data drawn again: had other episodes been recorded, what would have been learned from them?
 
-Episodes are drawn anew, with replacement, as many as there are (rows, where there are no episodes), and counts, rewards
-and beliefs follow as they did from the data. The outcomes that are possible (states, and ending where the data have it)
-stay those of the data, and so do the rules.
+Episodes are drawn anew, with replacement, as many as there are (sections of long ones, where there are few; rows, where
+there are no episodes), and counts, rewards and beliefs follow as they did from the data. The outcomes that are possible
+(states, and ending where the data have it) stay those of the data, and so do the rules.
 
 Models are drawn from each such posterior, a few from each (BayesBag). A posterior knows only what its own model leaves
 open; how far the model moves when other episodes are recorded it does not know. Pooled, the draws hold both.
@@ -18,6 +18,7 @@ import numpy as np
 from certeq.base.arrays import Floats, Integers, Rng, generator, whole
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts, count_again
+from certeq.data.order import unit_of
 from certeq.data.sums import Sums, add_up
 from certeq.learning.case import Case
 from certeq.model.rewards import estimate as rewards_of
@@ -69,9 +70,9 @@ def drawn_again(case: Case, batch: Batch, random: Sequence[np.random.Generator])
 
     Data sets are along a leading axis, unless there is one and its counts are sparse.
     """
-    member = np.arange(len(batch)) if batch.episode is None else np.unique(batch.episode, return_inverse=True)[1]
-    units = int(member.max()) + 1
-    often = np.stack([np.bincount(each.integers(units, size=units), minlength=units)[member] for each in random])
+    member = unit_of(batch)
+    size = int(member.max()) + 1
+    often = np.stack([np.bincount(each.integers(size, size=size), minlength=size)[member] for each in random])
     counts, reward = [count_again(batch, times, case.data.counts) for times in often], case.data.reward
     if isinstance(reward, Sums):
         reward = Sums.stack([add_up(batch, times) for times in often])
@@ -81,10 +82,11 @@ def drawn_again(case: Case, batch: Batch, random: Sequence[np.random.Generator])
 
 
 def starts_again(batch: Batch, often: Integers) -> Floats:
-    """Where episodes begin in data sets that have each row so many times, ``(D, S)``."""
+    """Where episodes begin in data sets that have each row so many times, ``(D, S)``; if none does, as in the data."""
     at = batch.first_rows
     found = np.array([np.bincount(batch.state[at], times[at], minlength=batch.n_states) for times in often])
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    total = found.sum(axis=1, keepdims=True)
+    return np.where(total > 0, found / np.maximum(total, 1), batch.starts)
 
 
 def taken(batch: Batch, often: Integers) -> Batch:

@@ -30,6 +30,7 @@ from certeq.base.arrays import Floats, Integers, Rng, generator, whole
 from certeq.base.errors import InputError
 from certeq.data.batch import Batch
 from certeq.data.counts import Counts
+from certeq.data.order import unit_of
 from certeq.learning.case import Case
 from certeq.learning.equivalence import Model
 from certeq.learning.learned import Learned, asked
@@ -170,9 +171,9 @@ class _Parts:
 
 
 def _split(batch: Batch, folds: int, random: np.random.Generator) -> _Parts:
-    """Deal the episodes, or the rows where there are none, into folds."""
+    """Deal the episodes into folds: sections of long ones where there are few, and rows where there are none."""
     S, A = batch.n_states, batch.n_actions
-    unit = np.arange(len(batch)) if batch.episode is None else np.unique(batch.episode, return_inverse=True)[1]
+    unit = unit_of(batch)
     number = int(unit.max()) + 1
     units = "rows" if batch.episode is None else "episodes"
     if number < folds:

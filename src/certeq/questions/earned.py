@@ -21,7 +21,7 @@ import numpy as np
 
 from certeq.base.arrays import Floats
 from certeq.data.batch import Batch
-from certeq.data.order import episodes
+from certeq.data.order import sections
 
 LONGEST = 200  # decisions that are compared
 
@@ -36,7 +36,7 @@ def overstated(
     """
     if batch.episode is None or len(batch) == 0:
         return 0.0
-    order, most = episodes(batch), min(decisions or LONGEST, LONGEST)
+    order, most = sections(batch), min(decisions or LONGEST, LONGEST)
     counted = order.step < most
     earned = np.bincount(order.number, counted * discount**order.step * paid[order.row])
     expected = [np.zeros(batch.n_states)]

@@ -21,7 +21,7 @@ import numpy as np
 
 from certeq.base.arrays import Booleans, Floats
 from certeq.data.batch import Batch
-from certeq.data.order import episodes
+from certeq.data.order import sections
 
 FEWEST = 10  # rows after a decision that was as advised, without which nothing is told
 
@@ -33,7 +33,7 @@ def shortfall(batch: Batch, paid: Floats, advised: Booleans, values: Floats, dis
     """
     if batch.episode is None or len(batch) == 0:
         return 0.0
-    order = episodes(batch)
+    order = sections(batch)
     at = order.row
     state, then = batch.state[at], batch.next_state[at]
     took = advised[state, batch.action[at]]

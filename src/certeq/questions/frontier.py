@@ -17,6 +17,7 @@ import numpy as np
 from certeq.base.arrays import Floats, Integers, Rng, floats, generator
 from certeq.base.display import between, in_a_sentence, number, percent, several, told
 from certeq.base.errors import InputError
+from certeq.data.order import unit_of
 from certeq.learning.case import Case, Data
 from certeq.learning.learned import Learned, asked
 from certeq.learning.limiting import constrained, cost_case, rows_of
@@ -250,10 +251,10 @@ def understated(case: Case, *, draws: int = AGAIN, rng: Rng = 0) -> Floats:
     limits, batch = case.rules.limits, rows_of(case)
     names, most = [each.column for each in limits], np.array([each.most for each in limits])
     whole, apart = constrained(case, names), list[Floats]()
-    member = np.arange(len(batch)) if batch.episode is None else np.unique(batch.episode, return_inverse=True)[1]
-    units = int(member.max()) + 1
+    member = unit_of(batch)
+    size = int(member.max()) + 1
     for random in generator(rng).spawn(draws):
-        often = np.bincount(random.integers(units, size=units), minlength=units)[member]
+        often = np.bincount(random.integers(size, size=size), minlength=size)[member]
         rows = batch.take(np.repeat(np.arange(len(batch)), often))
         problem = replace(constrained(Case(Data.of_rows(rows), case.rules, case.usual), names), start=whole.start)
         try:

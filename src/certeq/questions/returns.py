@@ -19,7 +19,7 @@ import numpy as np
 
 from certeq.base.arrays import Floats
 from certeq.base.display import number, several, told
-from certeq.data.order import episodes
+from certeq.data.order import episodes, sections
 from certeq.learning.learned import Learned, asked
 from certeq.model.kernel import Kernel
 from certeq.questions.asking import Question
@@ -50,7 +50,7 @@ class Returns:
     """Whether the model earns over many decisions what the episodes earned."""
 
     followed: tuple[Stretch, ...]
-    episodes: int
+    episodes: int  # or sections of long ones, where there are few
 
     @property
     def worst(self) -> Stretch:
@@ -95,8 +95,8 @@ def returns(learned: Learned) -> Returns:
     """Follow the episodes and the fitted model over one decision, two, four and so on."""
     case = asked(learned)
     batch = case.data.rows("This part follows whole episodes")
-    order = episodes(batch)
-    check_whole(batch, order)
+    check_whole(batch, episodes(batch))
+    order = sections(batch)
     at = order.row
     state, then = batch.state[at], batch.next_state[at]
     known = case.rewards is None or batch.reward is None
@@ -116,8 +116,8 @@ class _Watched(NamedTuple):
     state: Any  # (n,)
     then: Any  # (n,): next state, below 0 where the episode ended
     paid: Floats  # (n,)
-    number: Any  # (n,): of the episode
-    left: Any  # (n,): rows of the episode from here on, this one included
+    number: Any  # (n,): of the episode, or its section
+    left: Any  # (n,): rows of it from here on, this one included
     discount: float
 
 

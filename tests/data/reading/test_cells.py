@@ -78,6 +78,16 @@ def test_what_predicts_is_cut_and_what_does_not_is_not_used_and_both_are_said():
     assert "Not used, since nothing is predicted better with them: y." in told
 
 
+def test_one_long_episode_is_judged_by_its_sections():
+    rows = walk()
+    del rows["episode"]
+    batch = read(rows | {"time": np.arange(3000)}, ends="never")
+    assert len(np.unique(batch.episode)) == 1
+    assert batch.recipe.column_names == ("x",)
+    (axis,) = batch.recipe.axes
+    assert min(abs(edge - 0.5) for edge in axis.edges) < 0.05
+
+
 def test_the_curve_tells_what_fewer_or_more_cells_would_explain_and_what_was_left_out():
     chosen = read(walk(), ends="never").chosen
     assert set(chosen.curve) == set(chosen.cells) == {"x", "y"}

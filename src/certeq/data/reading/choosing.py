@@ -25,6 +25,7 @@ import numpy as np
 from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.data.batch import ENDED
 from certeq.data.guided import FEW, Guided, above, strongest, telling
+from certeq.data.order import section_of
 from certeq.data.reading.rows import Links
 from certeq.data.recipes.columns import Column, compact
 from certeq.data.recipes.fitting import quantile_edges
@@ -354,9 +355,12 @@ def _join(codes: list[Integers]) -> Integers:
 
 
 def _deal(links: Links, reward: Floats, values: Mapping[str, Floats]) -> Integers:
-    """Number episodes, or rows that stand alone, by what they say: neither names nor the order of the table count."""
+    """Number episodes, sections of long ones, or rows that stand alone, by what they say.
+
+    Neither names nor the order of the table count. Rows stand in order, one episode after another.
+    """
     n = len(links.now)
-    episode = np.arange(n) if links.episode is None else np.unique(links.episode, return_inverse=True)[1]
+    episode = np.arange(n) if links.episode is None else section_of(np.unique(links.episode, return_inverse=True)[1])
     ahead = np.where(links.then == ENDED, links.now, links.then)
     told = [np.nan_to_num(each[at]) for each in values.values() for at in (links.now, ahead)]
     keys = [np.bincount(episode, part) for part in (*told, links.then == ENDED, np.ones(n), reward)]

@@ -33,8 +33,9 @@ NOTES = (
     "Not a figure of the paper. Policies are learned with the usual rules of `certeq learn`. Rewards are known in "
     "the worlds of the paper and in the tumor simulator; with noise (a standard deviation of 0.5; true rewards lie "
     "between 0 and 1), in Gymnasium's slippery tables and in the worlds of numbers they are estimated from the rows. "
-    "Data are trajectories of 19 decisions under random actions from random states; in the simulator patients who "
-    "are followed for up to 30 months, and again as in the bundled trial, read with the usual cells; in Gymnasium's "
+    "Data are trajectories of 19 decisions, or a single one of 570, under random actions from random states; in the "
+    "simulator patients who are followed for up to 30 months, and again as in the bundled trial, read with the "
+    "usual cells; in Gymnasium's "
     "tables episodes of people who take the best action but for the deviations that are said, at random then; in the "
     "worlds of numbers episodes of 20 random actions in 6 × 6 cells, and raw: as tables of numbers that people left "
     "who take the best action of a fine table but for their errors, read with the usual cells. Messy tables are "
@@ -60,8 +61,12 @@ NOTES = (
 )
 ALT = "For each panel, coverage of 90% intervals, printed, credible and outer; and claimed against true chances."
 VALUES = ("rows", "states", "low", "high", "truth", "covered", "claimed", "right")
-LENGTH = 19
-EPISODES = (3, 10, 30)
+RUNS = {
+    "3 episodes": (3, 19),
+    "10 episodes": (10, 19),
+    "30 episodes": (30, 19),
+    "one long episode": (1, 570),
+}  # and length
 PATIENTS = (50,)
 NOISE = 0.5
 WORLDS: dict[str, tuple[str, float | None]] = {  # name: environment, noise of the rewards
@@ -113,10 +118,10 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     total, chunk = settings["data_sets"], settings["chunk"]
     made = []
     for name, (world, noise) in WORLDS.items():
-        for episodes in EPISODES:
-            regime = {"kind": "trajectories", "episodes": episodes, "length": LENGTH}
+        for run, (episodes, length) in RUNS.items():
+            regime = {"kind": "trajectories", "episodes": episodes, "length": length}
             cell = {"kind": "world", "environment": world, "settings": {}, "regime": regime, "reward_noise": noise}
-            made += _chunks(f"{name}, {episodes} episodes", name, episodes, cell, settings, total, chunk)
+            made += _chunks(f"{name}, {run}", name, episodes, cell, settings, total, chunk)
     for name, (table, length, logs) in TABLES.items():
         for deviations, episodes in logs:
             cell = {"kind": "table", "environment": table, "length": length, "deviations": deviations, "discount": 0.99}
