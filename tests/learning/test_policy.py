@@ -137,6 +137,55 @@ def test_rows_without_advice_say_why(row, reason):
     assert STEADY.apply(row).reason == (reason,)
 
 
+LAB = {"state": "lab", "action": "dose", "reward": "gain", "episode": "stay", "time": "hour", "ends": "never"}
+
+
+def carried_rows():
+    """Episodes in which a lab value is measured at first, and later only now and then."""
+    random = np.random.default_rng(4)
+    stay, hour = np.repeat(np.arange(40), 6), np.tile(np.arange(6), 40)
+    lab = random.integers(0, 3, 240).astype(float)
+    lab[(hour > 0) & (random.random(240) < 0.5)] = np.nan
+    return {
+        "stay": stay, "hour": hour, "lab": lab, "dose": random.integers(0, 2, 240), "gain": random.normal(size=240),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["policy.json", "policy.npz"])
+def test_last_values_are_taken_for_missing_ones_as_they_were_when_the_policy_was_learned(name, tmp_path):
+    table = carried_rows()
+    learn(read(table, missing="last", **LAB), discount=0.9).policy.save(tmp_path / name)
+    policy = Policy.load(tmp_path / name)
+    last, known = table["lab"].copy(), -1
+    for i in range(240):  # the plain twin: rows stand in order
+        known = i if np.isfinite(table["lab"][i]) or table["hour"][i] == 0 else known
+        last[i] = table["lab"][known]
+    turned = np.random.default_rng(1).permutation(240)
+    found = policy.apply({name: column[turned] for name, column in table.items()})
+    wanted = policy.apply(table | {"lab": last})
+    np.testing.assert_array_equal(found.state, wanted.state[turned])
+    np.testing.assert_array_equal(found.action, wanted.action[turned])
+
+
+def test_rows_that_lack_a_value_and_do_not_say_when_they_were_get_no_advice():
+    table = carried_rows()
+    policy = learn(read(table, missing="last", **LAB), discount=0.9).policy
+    advice = policy.apply({"lab": table["lab"]})
+    gone = np.isnan(table["lab"])
+    assert (advice.action[gone] == -1).all()
+    assert (advice.action[~gone] >= 0).all()
+    assert advice.reason[np.flatnonzero(gone)[0]].endswith("fill it in, or give the rows 'stay' and 'hour' too")
+    assert policy.apply({"lab": [1.0, 2.0]}).reason == ("", "")
+
+
+@pytest.mark.parametrize("told", [[], {"columns": []}, {"columns": ["lab"], "episode": 3}, {"columns": "lab"}])
+def test_what_is_wrong_with_carried_columns_is_said(told):
+    policy = learn(read(carried_rows(), missing="last", **LAB), discount=0.9).policy
+    damaged = replace(policy, data={**policy.data, "carried": told})
+    with pytest.raises(InputError, match=r"data\.carried must name columns"):
+        damaged.apply({"lab": [1.0]})
+
+
 def test_a_missing_column_is_named_with_the_nearest():
     with pytest.raises(InputError, match=r"no column 'pressure', which .*Did you mean 'presure'\? They have: ward"):
         STEADY.act({"ward": ["A"], "presure": [90.0]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from certeq.data.reading.choosing import Chosen
 
 ENDED = -1  # stands in ``next_state`` where the episode ended after the row: there is no next state
+
+
+class Carried(NamedTuple):
+    """Where the last value of the episode was taken if one was missing, and by which columns rows were put in order."""
+
+    columns: tuple[str, ...]
+    episode: str | None
+    time: str | None
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,7 @@ class Batch:
     decisions: tuple[str, ...] = ()  # what was decided while reading and changes the advice, in words; told first
     notes: tuple[str, ...] = ()  # what was guessed or decided while reading, in words
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # least and largest number of each column
+    carried: Carried | None = None  # columns in which last values were taken for missing ones
     n_rows_read: int | None = None  # rows of the table, of which these transitions were made
     fingerprint: str | None = None  # SHA-256 of the file, in hexadecimal
     chosen: Chosen | None = None  # how finely columns were cut, and what was left out, where the rows chose

@@ -15,7 +15,7 @@ import numpy as np
 
 from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, floats, names
 from certeq.base.errors import InputError
-from certeq.data.batch import Batch
+from certeq.data.batch import Batch, Carried
 from certeq.data.counting.tallied import Tallied
 from certeq.data.counts import Counts, as_counts, count_again, tally
 from certeq.data.recipes import Recipe
@@ -64,6 +64,7 @@ class Data:
     decisions: tuple[str, ...] = ()  # what was decided while reading and changes the advice; told first
     notes: tuple[str, ...] = ()  # what was guessed or decided while reading
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # least and largest number of each column
+    carried: Carried | None = None  # columns in which last values were taken for missing ones
     fingerprint: str | None = None  # SHA-256 of the file
 
     def __post_init__(self) -> None:
@@ -114,6 +115,7 @@ class Data:
             decisions=batch.decisions,
             notes=batch.notes,
             ranges=batch.ranges,
+            carried=batch.carried,
             fingerprint=batch.fingerprint,
         )
 

@@ -225,6 +225,8 @@ def _policy(case: Case, plan: Plan | FinitePlan) -> Policy:
     source: dict[str, Any] = {"rows": data.size, "fingerprint": data.fingerprint}
     if data.ranges:
         source["ranges"] = {name: list(span) for name, span in data.ranges.items()}
+    if data.carried is not None:
+        source["carried"] = data.carried._asdict() | {"columns": list(data.carried.columns)}
     chosen = case.rules.to_json(known_rewards=data.known_rewards, pooled=_pooled(case))
     return Policy(
         data.recipe, data.action_names, plan.policy, data.counts.visits, case.action_values(plan), chosen, source

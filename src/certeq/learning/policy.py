@@ -17,6 +17,7 @@ from certeq.base.arrays import ArrayLike, Booleans, Floats, Integers, first, wit
 from certeq.base.display import MOST, notebook, several
 from certeq.base.errors import InputError
 from certeq.base.writing import write_files
+from certeq.data.batch import Carried
 from certeq.data.recipes import Recipe, column
 from certeq.learning import policy_archive, policy_file, sets
 from certeq.learning.steps import read_steps
@@ -131,10 +132,13 @@ class Policy:
         """Advise on raw rows: a mapping of columns, or anything `certeq.read` takes.
 
         Rows whose state is unknown or has no advice are listed with the reason, never guessed. For a policy with a
-        horizon, ``step`` says how many decisions were made before each row (a whole number, or one per row).
+        horizon, ``step`` says how many decisions were made before each row (a whole number, or one per row). Where last
+        values were taken for missing ones when the policy was learned, they are here, in the order that the rows'
+        episode and time tell.
         """
-        table = rows if isinstance(rows, Mapping) else _columns(rows)
+        table, lost, why = self._carry(rows if isinstance(rows, Mapping) else _columns(rows))
         state = self.recipe.encode(table)
+        state[lost] = -1
         known = state >= 0
         where = np.maximum(state, 0)
         when, late = self._when(len(state), step)
@@ -145,6 +149,7 @@ class Policy:
         reasons[known & late] = f"the policy plans for {self.horizon} decisions"
         unknown = np.flatnonzero(~known)
         reasons[unknown] = self.recipe.explain_many(table, unknown)
+        reasons[lost] = why
         rival, gap = (part[*when, where] for part in self.runner_up())
         advised = action >= 0
         beside = np.where(advised, rival, -1), np.where(advised, gap, np.nan)
@@ -153,6 +158,25 @@ class Policy:
         beyond = self._beyond(table, len(state))
         undecided = advised & self.open[*when, where]
         return Advice(state, action, words, undecided, chance, among, stake, visits, *beside, beyond, tuple(reasons))
+
+    def _carry(self, table: Mapping[str, Any]) -> tuple[Mapping[str, Any], Integers, str]:
+        """The table with last values for missing ones, if they were taken; rows that lack one and its order; and why."""
+        how, nobody = self.carried, np.zeros(0, dtype=np.int64)
+        if how is None or not all(name in table for name in how.columns):
+            return table, nobody, ""
+        gone = {name: column(table[name], name).missing for name in how.columns}
+        lost = np.flatnonzero(np.logical_or.reduce([*gone.values()]))
+        by = [name for name in (how.episode, how.time) if name is not None]
+        if not len(lost) or all(name in table for name in by):
+            from certeq.data.reading.blanks import carry_forward
+
+            return carry_forward(table, how) if len(lost) else table, nobody, ""
+        names = " or ".join(repr(name) for name, missing in gone.items() if missing.any())
+        why = (
+            f"{names} is missing, for which the policy was learned with the last value of the episode: fill it in, "
+            f"or give the rows {' and '.join(map(repr, by))} too"
+        )
+        return table, lost, why
 
     def _words(
         self, state: Integers, when: tuple[Integers, ...]
@@ -189,6 +213,19 @@ class Policy:
             raise InputError("The policy file is damaged: data.ranges must hold two numbers for each column.")
         known = self.recipe.column_names
         return {name: (float(low), float(high)) for name, (low, high) in told.items() if name in known}
+
+    @cached_property
+    def carried(self) -> Carried | None:
+        """Columns in which last values were taken for missing ones when the policy was learned."""
+        told = self.data.get("carried")
+        if told is None:
+            return None
+        names = told.get("columns") if isinstance(told, Mapping) else None
+        by = [told.get(role) for role in ("episode", "time")] if isinstance(told, Mapping) else []
+        good = isinstance(names, list | tuple) and len(names) > 0 and all(isinstance(name, str) for name in names)
+        if not good or not all(name is None or isinstance(name, str) for name in by):
+            raise InputError("The policy file is damaged: data.carried must name columns, an episode and a time.")
+        return Carried(tuple(names or ()), *by)
 
     def _when(self, rows: int, step: Any) -> tuple[tuple[Integers, ...], Any]:
         """Which decision each row is about, and whether that is beyond the horizon."""

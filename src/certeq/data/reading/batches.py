@@ -12,7 +12,7 @@ import numpy as np
 from certeq.base.arrays import Booleans, Floats, Integers, Rng, first
 from certeq.base.display import several
 from certeq.base.errors import InputError, nearest
-from certeq.data.batch import ENDED, Batch
+from certeq.data.batch import ENDED, Batch, Carried
 from certeq.data.guided import above
 from certeq.data.reading.blanks import PADDING, carry, unpad, ways
 from certeq.data.reading.choosing import ENOUGH, Chosen, choose_cells
@@ -109,6 +109,7 @@ def make_batch(
             *_told(recipe, links.states, told),
         ),
         ranges=dict(_ranges(recipe, links)),
+        carried=_carried(recipe, request, roles),
         n_rows_read=table.n_rows,
         fingerprint=table.fingerprint,
         chosen=chosen,
@@ -169,6 +170,12 @@ def relate(
     action = action_recipe.encode({name: columns[name].take(links.row) for name in roles.action})
     following = np.where(links.then == ENDED, ENDED, codes[links.then])
     return codes[links.now], np.where(action < 0, UNRELATED, action), following
+
+
+def _carried(recipe: Recipe, request: Request, roles: Roles) -> Carried | None:
+    """Columns of the states in which last values were taken for missing ones; None where that was not asked for."""
+    names = tuple(name for name, way in ways(request, roles).items() if way == "last" and name in recipe.column_names)
+    return Carried(names, roles.episode, roles.time) if names else None
 
 
 def _link(table: Table, roles: Roles, request: Request) -> tuple[dict[str, Column], Integers, Links]:

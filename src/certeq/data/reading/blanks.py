@@ -10,9 +10,11 @@ import numpy as np
 from certeq.base.arrays import Booleans, Integers
 from certeq.base.display import several
 from certeq.base.errors import InputError, nearest
+from certeq.data.batch import Carried
 from certeq.data.reading.endings import flag
 from certeq.data.reading.roles import MARKS, Roles
 from certeq.data.reading.rows import Sequence, sequence
+from certeq.data.recipes import column
 from certeq.data.recipes.columns import Column
 from certeq.data.recipes.fitting import say_bins
 from certeq.data.request import Request
@@ -112,6 +114,15 @@ def carry(
         where = several(gone, "row") + (f" (as the next state in {also:,})" if also else "")
         notes.append(f"{name!r} is missing in {where}: {' and '.join(filter(None, done))}.")
     return filled, tuple(notes)
+
+
+def carry_forward(table: Mapping[str, Any], how: Carried) -> dict[str, Any]:
+    """New rows with the last value of the episode where one is missing, as when the rows were read."""
+    roles = Roles(how.columns, (), (), episode=how.episode, time=how.time)
+    names = filter(None, (*how.columns, how.episode, how.time))
+    columns = {name: column(table[name], name) for name in names}
+    found = sequence(columns, roles, np.arange(len(columns[how.columns[0]])))
+    return {**table, **{name: _carried(columns[name], found) for name in how.columns}}
 
 
 def _carried(column: Column, found: Sequence) -> Column:
