@@ -160,7 +160,7 @@ class Policy:
         return Advice(state, action, words, undecided, chance, among, stake, visits, *beside, beyond, tuple(reasons))
 
     def _carry(self, table: Mapping[str, Any]) -> tuple[Mapping[str, Any], Integers, str]:
-        """The table with last values for missing ones, if they were taken; rows that lack one and its order; and why."""
+        """The table with last values for missing ones, if they were taken; rows that lack one and its order; why."""
         how, nobody = self.carried, np.zeros(0, dtype=np.int64)
         if how is None or not all(name in table for name in how.columns):
             return table, nobody, ""
