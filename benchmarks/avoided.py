@@ -35,13 +35,13 @@ class Rule(NamedTuple):
 
     share: float = 0.2
     likely: Callable[[np.ndarray], np.ndarray] = habits.shares  # how likely people were to take each action
-    telling: float = proven.TELLING
+    careful: float = proven.CAREFUL
     together: float = proven.SURE  # standard errors of all states together that let in what people seldom did
 
     def put_in_force(self) -> None:
         """Let all advice from now on go by this rule."""
         unvisited.shares = proven.shares = self.likely
-        proven.TELLING = self.telling
+        proven.CAREFUL = self.careful
         case.SURE = self.together
 
 
@@ -52,9 +52,9 @@ def tries(visits: np.ndarray) -> np.ndarray:
 
 RULES = {
     "any": Rule(0.0),
-    "a fifth of the tries": Rule(0.2, tries, NEVER, NEVER),
-    "a fifth, by habits": Rule(0.2, telling=NEVER, together=NEVER),
-    "a half, by habits": Rule(0.5, telling=NEVER, together=NEVER),
+    "a fifth of the tries": Rule(0.2, tries, 0.0, NEVER),
+    "a fifth, by habits": Rule(0.2, careful=0.0, together=NEVER),
+    "a half, by habits": Rule(0.5, careful=0.0, together=NEVER),
     "each state alone": Rule(together=NEVER),
     "default": Rule(),
 }

@@ -72,7 +72,7 @@ def test_sparse_counts_are_advised_on_as_dense_ones():
 
 
 @given(SEEDS, st.sampled_from(["none", "discount", "uniform_prior", "evidence"]))
-@example(232, "none")  # with a share, a case asks for more where habits turned out well
+@example(232, "none")  # with a share, a case asks for more where habits differ
 def test_the_batched_face_plans_what_a_case_plans(seed, regularizer):
     reward, settings = np.arange(6.0).reshape(3, 2), {} if regularizer in ("none", "evidence") else {"strength": 0.3}
     learned = learn(logged(seed), reward=reward, regularizer=regularizer, discount=0.9, min_share=0.0, **settings)

@@ -12,7 +12,7 @@ from certeq import Batch, learn
 from certeq.data.counts import Counts
 from certeq.data.sums import Sums
 from certeq.learning.case import Case, Data
-from certeq.learning.proven import CAREFUL, LEAST, ROUNDS, SURE, TELLING
+from certeq.learning.proven import CAREFUL, FEW, LEAST, LIKELY, ROUNDS, SURE, TELLING
 from certeq.learning.rules import Rules
 from certeq.model import habits
 from strategies import SEEDS, as_sparse
@@ -69,7 +69,8 @@ def by_hand(batch, share):
             more = [likely[s][a] - sum(v[a] for v in visits) / len(batch) for a, _ in each]
             gains.append(sum((m - np.mean(more)) * x for m, (_, x) in zip(more, each, strict=True)))
         t = sum(gains) / np.sqrt(sum(g * g for g in gains))
-        allowed = close if t > TELLING else allowed
+        allowed = close
+    sure, least, more = (LIKELY, FEW, 0) if t != 0 and t <= TELLING else (SURE, LEAST, 1)
     by_habit = np.array(allowed)
     for _ in range(ROUNDS):
         V, q = plan(allowed)
@@ -85,13 +86,13 @@ def by_hand(batch, share):
             for (s, a), each in spread.items()
         }
         worst = min(worth(s, a, n, V) for s, a in spread for n, _ in rows[s][a])
-        low = {(s, a): (visits[s][a] * q[s][a] + worst) / (visits[s][a] + 1) for s, a in spread}
+        low = {(s, a): (visits[s][a] * q[s][a] + more * worst) / (visits[s][a] + more) for s, a in spread}
         better = [
             (s, a)
             for s, a in spread
             if not allowed[s][a]
-            and visits[s][a] >= LEAST
-            and low[s, a] - V[s] > SURE * (error[s, a] + error[s, chosen[s]]) ** 0.5
+            and visits[s][a] >= least
+            and low[s, a] - V[s] > sure * (error[s, a] + error[s, chosen[s]]) ** 0.5
         ]
         for s, a in better:
             allowed[s][a] = True
@@ -128,6 +129,16 @@ def test_where_habits_turned_out_well_the_advice_keeps_to_them(well):
     assert (case.habits > 0) == well
     kept = case.advise().policy == np.arange(40) % 3
     assert kept.mean() == 1 if well else kept.mean() < 0.5
+
+
+def test_where_habits_differ_what_is_less_than_half_as_likely_needs_proof_though_habits_were_worth_nothing():
+    """In every state people do one thing of three in six cases of ten, and all three are worth the same."""
+    state = np.repeat(np.arange(40), 10)
+    action = (np.tile([0, 0, 0, 0, 0, 0, 1, 1, 2, 2], 40) + state) % 3
+    batch = Batch(state, action, np.full(400, -1), 40, 3, reward=np.tile([1.0, -1.0], 200))
+    case = learn(batch, discount=0.9, draws=0, regularizer="none", reward_pool="none").case
+    assert abs(case.habits) <= TELLING
+    np.testing.assert_array_equal(case.model.allowed, np.eye(3, dtype=bool)[np.arange(40) % 3])
 
 
 @settings(max_examples=10)

@@ -162,7 +162,7 @@ def test_of_large_models_fewer_are_drawn_and_of_very_large_ones_none_unless_aske
 
 
 def test_as_many_states_are_asked_what_would_change_them_as_there_is_time_for(monkeypatch, walk):
-    learned = certeq.learn(walk)
+    learned = certeq.learn(walk, min_share=0.0)
     everywhere = examine(learned, draws=0).fragility
     assert everywhere.asked.tolist() == [True] * 5
     monkeypatch.setattr("certeq.questions.fragility.MOST", 2)

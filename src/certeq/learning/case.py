@@ -263,7 +263,8 @@ class Case:
     def _proven(self) -> Model:
         rules, earned = self.rules, self.data.reward
         noise = scatter(earned) if isinstance(earned, Sums) else 0.0
-        return prove(self._careful[0], self.table, self._paid, noise, rules.discount, rules.horizon, rules.min_visits)
+        model, told = self._careful
+        return prove(model, self.table, self._paid, noise, rules.discount, rules.horizon, rules.min_visits, told)
 
     @property
     def habits(self) -> Floats | float:

@@ -182,8 +182,8 @@ def plan(
         printed. `certeq.learn`, whose advice reaches people, excludes such actions.
     min_share
         Choose an action only if people were at least this share as likely to take it as the state's usual one, as far
-        as all rows tell (`certeq.model.habits`). `certeq.learn` asks for a fifth, or for half where what people usually
-        did turned out better, and lets in what rows show to be better for sure.
+        as all rows tell (`certeq.model.habits`). `certeq.learn` asks for a fifth, or for half where habits
+        differ from state to state, and lets in what rows show to be better.
     method, tolerance, max_iterations, engine, threads
         As for `certeq.solve`.
 

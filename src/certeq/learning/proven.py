@@ -8,8 +8,9 @@ people knew what they did, and where, what they did more of in a state than else
 
     g(s) = Σ_a n(s, a)·ρ(s, a)·x̄(s, a),    t = Σ_s g(s) / √(Σ_s g(s)²)
 
-and where t is more than ``TELLING``, an action may be advised only if it was at least ``CAREFUL`` times as likely as
-the usual one.
+says by how many standard errors. With few rows it says little, and to be careful in vain costs less than to harm. So
+wherever people acted differently in different states, an action may be advised only if it was at least ``CAREFUL``
+times as likely as the usual one, and t says what proof lets in the others.
 
 With enough rows of its own an action that was kept out speaks for itself. It is let in where, with n rows and one more
 that is as bad as any that was seen,
@@ -18,8 +19,10 @@ that is as bad as any that was seen,
 
 Q and σ², the variance of x, are those of the regularized row; how rewards scatter within a pair comes on top. A few
 rows that happen to be alike tell little of σ², so it counts ``LEAST`` rows of the mean over all pairs in; and they tell
-little of what is rare and bad, hence the one row more. Then all is planned anew, until nothing else is let in. Whether
-all states together show what no state shows alone, `certeq.learning.shown` asks.
+little of what is rare and bad, hence the one row more. Then all is planned anew, until nothing else is let in. Where
+habits differ and t is at most ``TELLING``, nothing says that people avoided what harms: then ``LIKELY`` standard errors
+are enough, from ``FEW`` rows on and without the one row more. Whether all states together show what no state shows
+alone, `certeq.learning.shown` asks.
 """
 
 from __future__ import annotations
@@ -36,10 +39,12 @@ from certeq.model.habits import differ, shares
 from certeq.model.unvisited import at_least
 from certeq.planners import FinitePlan, Plan, compiled
 
-CAREFUL = 0.5  # of the usual action's chance, where habits turned out well; docs/decisions/0015-avoided-actions.md
-TELLING = 1e-9  # standard errors, more than rounding: to be careful in vain costs less than to harm
+CAREFUL = 0.5  # of the usual action's chance, where habits differ; docs/decisions/0015-avoided-actions.md
+TELLING = 1.0  # standard errors by which habits turned out well, or not
 SURE = 2.0  # standard errors; docs/decisions/0015-avoided-actions.md
+LIKELY = 1.0  # standard errors that are enough where habits did not turn out well
 LEAST = 5  # rows without which nothing is proven
+FEW = 2  # rows without which nothing is likely
 ROUNDS = 3  # of planning anew, at most
 
 
@@ -51,16 +56,19 @@ def prove(
     discount: float,
     horizon: int | None = None,
     min_visits: int = 1,
+    told: Floats | float = 0.0,
     rounds: int = ROUNDS,
     engine: str = "auto",
 ) -> Model:
     """The model with more actions allowed: those that were tried, avoided, and are better for sure.
 
-    ``paid`` is what going on and what ending pays, ``(..., S, A)`` each; ``scatter`` is how rewards vary, ``(...)``.
+    ``paid`` is what going on and what ending pays, ``(..., S, A)`` each; ``scatter`` is how rewards vary, ``(...)``,
+    and ``told`` is t, ``(...)``, 0 where nobody asks.
     """
     if not model.counts.sparse and compiled.worth(model.counts.batch, model.counts.n_states):
         engine = "numba"  # also for the few data sets that are planned anew
-    better = _better(model, table, paid, np.asarray(scatter), discount, horizon, min_visits, engine)
+    noise, t = np.asarray(scatter), np.asarray(told)
+    better = _better(model, table, paid, noise, discount, horizon, min_visits, t, engine)
     changed = np.asarray(better.any(axis=(-2, -1)))
     if not changed.any():
         return model
@@ -68,23 +76,23 @@ def prove(
     if rounds == 1:
         return model
     if not model.counts.batch or changed.all():
-        return prove(model, table, paid, scatter, discount, horizon, min_visits, rounds - 1, engine)
+        return prove(model, table, paid, scatter, discount, horizon, min_visits, told, rounds - 1, engine)
     going, ending, own = (one[changed] if one.ndim > 2 else one for one in (*paid, table))
-    noise = np.broadcast_to(scatter, changed.shape)[changed]
-    part = prove(model[changed], own, (going, ending), noise, discount, horizon, min_visits, rounds - 1, engine)
+    noise, t = (np.broadcast_to(one, changed.shape)[changed] for one in (scatter, told))
+    part = prove(model[changed], own, (going, ending), noise, discount, horizon, min_visits, t, rounds - 1, engine)
     model.allowed[changed] = part.allowed
     return model
 
 
 def bold(model: Model, min_visits: int = 1) -> Model:
     """The model with whatever has a few rows allowed."""
-    return replace(model, allowed=model.allowed | _open(model, min_visits))
+    return replace(model, allowed=model.allowed | _open(model, min_visits, LEAST))
 
 
-def _open(model: Model, min_visits: int) -> Booleans:
+def _open(model: Model, min_visits: int, least: Integers | int) -> Booleans:
     """Which actions may not be advised and have rows enough to speak for themselves, ``(..., S, A)``."""
     visits = np.broadcast_to(model.counts.visits, model.allowed.shape)
-    return np.asarray((visits >= max(LEAST, min_visits)) & ~model.allowed & ~model.stranded[..., None])
+    return np.asarray((visits >= np.maximum(least, min_visits)) & ~model.allowed & ~model.stranded[..., None])
 
 
 def _better(
@@ -95,10 +103,12 @@ def _better(
     discount: float,
     horizon: int | None,
     min_visits: int,
+    told: Floats,
     engine: str,
 ) -> Booleans:
     """Which actions that may not be advised are better than those that may, for sure, ``(..., S, A)``."""
-    open_to = _open(model, min_visits)
+    doubt = ((told != 0) & (told <= TELLING))[..., None, None]  # that people avoided what harms
+    open_to = _open(model, min_visits, np.where(doubt, FEW, LEAST))
     if not open_to.any():
         return open_to
     visits = np.broadcast_to(model.counts.visits, model.allowed.shape)
@@ -111,14 +121,15 @@ def _better(
     common = (visits * spread).sum(axis=(-2, -1), keepdims=True) / visits.sum(axis=(-2, -1), keepdims=True)
     error = (visits * spread + LEAST * common) / (visits + LEAST) / np.maximum(visits, 1)
     own = np.take_along_axis(error, np.maximum(policy, 0)[..., None], axis=-1)
-    low = (visits * (model.reward(table) + expected) + _worst(model, paid, ahead, discount)) / (visits + 1)
-    return np.asarray(open_to & (low - here[..., None] > SURE * np.sqrt(error + own)))
+    q, more = model.reward(table) + expected, np.where(doubt, 0, 1)
+    low = (visits * q + more * _worst(model, paid, ahead, discount)) / np.maximum(visits + more, 1)
+    return np.asarray(open_to & (low - here[..., None] > np.where(doubt, LIKELY, SURE) * np.sqrt(error + own)))
 
 
 def careful(
     model: Model, table: Floats, paid: tuple[Floats, Floats], discount: float, horizon: int | None = None
 ) -> tuple[Model, Floats]:
-    """The model with less allowed where what people usually did turned out better than the rest; and t, ``(...)``."""
+    """The model with less allowed where people acted differently in different states; and t, ``(...)``."""
     visits, untold = np.broadcast_to(model.counts.visits, model.allowed.shape), np.zeros(model.allowed.shape[:-2])
     apart = differ(visits)
     if not apart.any():
@@ -130,7 +141,7 @@ def careful(
         return model, untold
     plan = solve_model(replace(model, allowed=strict), table, discount, horizon=horizon)
     told = np.where(apart, _told(model, visits, here - everywhere, paid, _ahead(plan), discount), 0.0)
-    return replace(model, allowed=np.where((told > TELLING)[..., None, None], strict, model.allowed)), told
+    return replace(model, allowed=np.where(apart[..., None, None], strict, model.allowed)), told
 
 
 def _told(

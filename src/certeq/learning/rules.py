@@ -131,8 +131,8 @@ class Rules:
     min_share: float = said(
         defaults.MIN_SHARE,
         "Advise an action only if people were at least this fraction as likely to take it as the state's usual one "
-        "(half as likely where what they usually did turned out better), or if its own rows, or those of all states "
-        "together, show for sure that it is better; 0 for the plain plan.",
+        "(half as likely where habits differ from state to state), or if its own rows, or those of all states "
+        "together, show that it is better; 0 for the plain plan.",
         panel=PANEL,
         check=_share,
     )

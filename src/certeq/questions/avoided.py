@@ -61,7 +61,7 @@ class Avoided:
         if not self.kept_out:
             return ["Every action that was tried may be advised: none was much rarer than the usual one of its state."]
         kept = several(self.kept_out, "pair was", "pairs were")
-        share = max(self.min_share, CAREFUL) if self.well else self.min_share
+        share = max(self.min_share, CAREFUL) if self.habits else self.min_share
         found = [
             f"{kept} less than {number(share)} times as likely to be chosen as the usual action of the same state, by "
             "how people acted there and elsewhere, and may not be advised, since what followed does not show for sure "
@@ -70,7 +70,12 @@ class Avoided:
         if self.well:
             found.append(
                 "What people usually did seems to have turned out better than the rest, over all states "
-                f"(by {number(round(self.habits, 1))} standard errors), so the advice keeps closer to it."
+                f"(by {number(round(self.habits, 1))} standard errors), so much proof is asked of what they seldom did."
+            )
+        elif self.habits:
+            found.append(
+                "That what people usually did turned out better than the rest, over all states, does not show, so less "
+                "proof is asked of what they seldom did."
             )
         if not len(where):
             return [*found, "The advice would be the same without this rule."]
