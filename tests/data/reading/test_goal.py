@@ -6,9 +6,11 @@ import pytest
 
 from certeq import learn
 from certeq.base.errors import InputError
+from certeq.data.check import check
 from certeq.data.counting import Tallied, count
 from certeq.data.reading import read
 from certeq.data.reading.roles import bad_sounding
+from certeq.data.request import Request
 
 # in state A, x costs 3 and y costs 1; both lead to B, from where all leads back
 ROWS = {
@@ -33,6 +35,29 @@ def test_a_reward_that_sounds_like_harm_is_asked_about(name):
     assert read(named(name), reward=name, minimize=False).reward.max() == 3
 
 
+HARMS = """mort mort_28d hospital_mort hospMort28 ICUMortality DEATH_EVENT hospital_expire_flag deceased expired
+    bleeding stroke symptoms sofa waiting waitTime price bill readmit no_of_deaths avoidable_deaths late fees charged"""
+OTHERS = """amortized billboard billion related filled later latent feed install skilled plate mortgage harmony
+    hospitality survived alive no_death uptime savings cost_savings survived_stroke delayed_reward alive_at_discharge"""
+
+
+@pytest.mark.parametrize("name", HARMS.split())
+def test_every_name_with_a_word_for_harm_or_cost_sounds_like_one(name):
+    assert bad_sounding(name)
+
+
+@pytest.mark.parametrize("name", OTHERS.split())
+def test_words_within_other_words_and_words_for_the_opposite_do_not(name):
+    assert not bad_sounding(name)
+
+
+def test_of_several_harms_a_person_chooses():
+    table = named("deaths") | {"cost": ROWS["bill"]}
+    assert check(named("deaths")).request == Request(cost="deaths")
+    assert check(table).request is None
+    assert "--cost deaths" in check(table).refused[0]
+
+
 @pytest.mark.parametrize("name", ["reward", "benefit", "score", "neg_cost", "costume", "deaths_avoided", "lossless"])
 def test_other_names_are_not(name):
     assert not bad_sounding(name)
@@ -40,7 +65,7 @@ def test_other_names_are_not(name):
 
 
 def test_less_of_a_cost_is_advised():
-    more = learn(read(ROWS, reward="bill"), discount=0.5)
+    more = learn(read(ROWS, reward="bill", minimize=False), discount=0.5)
     less = learn(read(ROWS, cost="bill"), discount=0.5)
     assert [more.policy.action_names[a] for a in more.policy.actions[:1]] == ["x"]
     assert [less.policy.action_names[a] for a in less.policy.actions[:1]] == ["y"]

@@ -5,20 +5,20 @@ Only columns that nobody named are judged: the state is then made of what is lef
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from certeq.base.arrays import Booleans, Floats, Integers
+from certeq.data.reading.roles import words_in
 from certeq.data.recipes.columns import Column
 
 FEW = 5  # episodes: fewer do not tell a habit from chance
 ROWS_PER_VALUE = 5  # episodes that a value has on average, before what it tells about them is believed
 TELLS = (0.9, 0.98)  # shares of the variance of lengths, and of sums of rewards, that no one could know beforehand
-FATES = """outcome outcomes died death dead deceased survived survival alive mortality discharge discharged disposition
-    fate result label target los readmission readmitted relapse relapsed churn churned converted success failure failed
-    final end total"""
+FATES = """outcome outcomes died death dead deceased expired mort mortality survived survival alive discharge discharged
+    disposition fate result label target los readmission readmitted relapse relapsed churn churned converted success
+    failure failed final end total"""
 
 
 def leaking(
@@ -54,8 +54,7 @@ def _why(name: str, column: Column, group: Integers, last: Booleans, totals: Map
             return f"it is {what}"
         if _told(codes[last], total[group[last]]) >= share:
             return f"it says the same throughout each episode and all but tells {what}"
-    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
-    if {*words} & {*FATES.split()}:
+    if {*words_in(name)} & {*FATES.split()}:
         return "its name is that of an outcome, and it says the same throughout each episode"
     return ""
 

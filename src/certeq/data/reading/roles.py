@@ -38,10 +38,22 @@ SEVERAL = ("state", "next_state", "action", "beside")  # roles that several colu
 SINGLE = ("reward", "episode", "time", "done", "truncated", "ends", "by", "duration")  # roles of one column
 SHARED = ("action", "episode")  # roles whose column may tell groups apart as well
 MARKS = ("done", "truncated", "ends")  # roles that may also be said by what a column says
-UNWANTED = """cost costs expense expenses died death deaths dead dies mortality fatal fatality loss losses penalty
-    penalties readmission readmissions readmitted relapse complication complications harm harms adverse pain damage
-    failure failures failed error errors regret risk hazard downtime churn churned defect defects scrap"""
-TURNED = "neg negative minus saved avoided prevented reduction free without no not survival"  # then it is wanted
+UNWANTED = """accident* adverse* amputat* anxi* arrest* attrition backlog* bad bill billed bills bleed* bounce* breach*
+    breakdown* bug bugs burnout cancel* charge chargeback* charged charges churn* collision* complain* complication*
+    congest* cost costly costs crash* craving* crime* damag* danger* dead deadly death deaths debt* deceas* defaulted
+    defaults defect* deficit* delay* delinquen* demise depress* deteriorat* die died dies disab* disease* dissatisf*
+    distress* downtime dropout* dying embol* emission* err error* expend* expens* expir* fail* fall fallen falls fatal*
+    fault* fee fees fever* fined fines fraud* haemorrhag* harm harmed harmful harms hazard* hemorrhag* hospitalis*
+    hospitaliz* hyperglyc* hypoglyc* hypotens* hypox* ill illness* incidence incident incidents infarct* infect* injur*
+    killed late latencies latency lateness leak* lethal* los loss losses lost mae mape missed mistake* morbid*
+    mort mortal* mse nausea nonadher* outage* overdos* overdraft* overdue overrun* overspen* pain painful pains penal*
+    phq pollut* price prices punish* qsofa queue* queuing readm* recidiv* recurrence* refund* regret* rehosp* reinfarct*
+    reinfect* reject* relaps* reoffen* rework* risk risks risky rmse sae saes saps scrap scrapped scraps seizure* sepsis
+    septic severe severit* shortage* shortfall* sick* sofa apache spend* spent spoil* stockout* stress* stroke strokes
+    suffer* suicid* symptom* tardiness tardy theft* thrombosis toxic* uninstall* unpaid unsubscrib* violat* vomit* wait
+    waited waiting waits wastage waste wasted wastes worse* wound* wrong*"""  # words, and beginnings of words
+TURNED = """neg negative minus saved saving* avoided avoidance averted prevented reduction free without no not surviv*
+    reward rewards"""  # then it is wanted
 INDEX = ("", "index", "unnamed0", "level0", "rownumber", "rowid", "row", "rownames")  # numbers of rows, not states
 LATER = re.compile(r"^next[_ .]|[_ .]next$|['′]$", re.IGNORECASE)  # belongs to the next row, whatever it is
 NUMBERED = re.compile(r"(state|states|s|obs|observation|observations|feature|x)\d+")
@@ -258,10 +270,21 @@ def _told(role: str, given: Any, names: Sequence[str]) -> tuple[str, ...] | None
     return columns
 
 
+def words_in(name: str) -> list[str]:
+    """The words of a column's name, in lower case: hospMort_28d is hosp, mort, d."""
+    return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])|([A-Z])(?=[A-Z][a-z])", r"\1\3 \2", name).lower())
+
+
 def bad_sounding(name: str) -> bool:
     """Whether a column's name is that of something people want less of."""
-    parts = set(re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
-    return bool(parts & {*UNWANTED.split()}) and not parts & {*TURNED.split()}
+    said = re.sub(r"\bno of\b", "", " ".join(words_in(name)))  # no_of_deaths are a number of them
+    return _has(said, UNWANTED) and not _has(said, TURNED)
+
+
+def _has(said: str, listed: str) -> bool:
+    """Whether one of the words said is listed; a star stands for the rest of a word."""
+    any_of = "|".join(listed.split()).replace("*", "[a-z]*")
+    return re.search(rf"\b(?:{any_of})\b", said) is not None
 
 
 def _which_way(name: str) -> InputError:
@@ -318,16 +341,17 @@ def _spelled(role: str, free: Sequence[str]) -> str | None:
 
 def _not_found(role: str, names: Sequence[str]) -> InputError:
     option = role.replace("_", "-")
-    also, cost = "", None
+    also, harms = "", list[str]()
     if role == "reward":
         also = " If rewards are known, say reward=False and give them later, or give --reward-table FILE."
-        cost = next((name for name in names if bad_sounding(name)), None)
-        if cost is not None:
+        harms = [name for name in names if bad_sounding(name)]
+        if harms:
+            cost = harms[0]
             also = f" If less of {cost!r} is what is wanted, say cost={cost!r} (--cost {shlex.quote(cost)}).{also}"
     return InputError(
         f"I cannot tell which column is the {_role(role)}. Say it with {role}= (--{option} on the command line).{also} "
         f"{_columns(names)}",
-        remedy={} if cost is None else {"cost": cost},
+        remedy={"cost": harms[0]} if len(harms) == 1 else {},  # of several, a person has to choose
     )
 
 
