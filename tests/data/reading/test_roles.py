@@ -135,3 +135,21 @@ def test_what_cannot_be_told_is_asked_for(names, told, words):
 def test_one_episode_in_order_needs_to_be_said():
     assert roles("state,action,reward", layout="long").state == ("state",)
     assert roles("state,action,reward,time").episode is None
+
+
+@pytest.mark.parametrize("time", ["day", "date", "week", "hour", "visit", "timestamp", "days"])
+def test_steps_and_amounts_of_time_are_not_taken_for_the_time_beside_another_word_for_it(time):
+    for other in {"steps", "minutes"} - {time}:
+        found = roles(f"user,{other},{time},mood,action,reward")
+        assert found.time == time
+        assert found.state == (other, "mood")
+
+
+def test_whether_steps_alone_are_the_time_is_asked():
+    names = "user,steps,mood,action,reward"
+    with pytest.raises(InputError, match=r"'steps' is the time or a number of steps.*--time steps\).*--time none\)"):
+        roles(names)
+    assert roles(names, time="steps").time == "steps"
+    assert roles(names, time=False).state == ("steps", "mood")
+    assert roles(names, state=["steps", "mood"]).time is None
+    assert roles("state,steps,action,reward,next_state").time is None

@@ -22,9 +22,9 @@ WORDS = {  # lower case, separators left out; the first that is there wins
         hadmid encounter encounterid admission admissionid session sessionid patient patientid patientnumber patno
         pt ptno ptid mrn subject subjectid participant participantid person personid user userid customer customerid
         run runid id""",
-    "time": """time t timestep step steps timeindex stepid stepindex tick visit visitnumber period round bloc block
-        month months week weeks day days hour hours minute minutes year date datetime timestamp charttime
-        chartdate visitdate visittime encounterdate assessmentdate observationdate eventdate eventtime""",
+    "time": """time t timestep step timeindex stepid stepindex tick visit visitnumber period round bloc block month
+        week day hour minute year date datetime timestamp charttime chartdate visitdate visittime encounterdate
+        assessmentdate observationdate eventdate eventtime months weeks days hours minutes""",  # amounts come last
     "done": "done terminated terminal terminals terminations isterminal terminate ended dead died death",
     "truncated": "truncated truncations truncation censored timeout timeouts timelimit",
     "ends": "",  # never guessed
@@ -33,6 +33,7 @@ WORDS = {  # lower case, separators left out; the first that is there wins
     "beside": "",
     "state": "state states s obs observation observations currentstate fromstate cell cluster",
 }
+COUNTED = "steps"  # numbers them, or counts those that somebody walked: a person has to say
 SPELLINGS = {role: tuple(words.split()) for role, words in WORDS.items()}
 SEVERAL = ("state", "next_state", "action", "beside")  # roles that several columns may have together
 SINGLE = ("reward", "episode", "time", "done", "truncated", "ends", "by", "duration")  # roles of one column
@@ -156,6 +157,13 @@ def find_roles(
             "I cannot tell which rows follow one another: there is no next state, no episode and no time column. Say "
             "next_state=, episode= or time= (--next-state, --episode, --time), or layout='long' if the whole table is "
             f"one episode in order. {_columns(names)}"
+        )
+    counted = next((name for name in names if plain(name) == COUNTED and name not in taken), None)
+    if counted is not None and not following and not roles["time"] and known.get("time") is None:
+        raise InputError(
+            f"I cannot tell whether {counted!r} is the time or a number of steps that somebody took. Say "
+            f"time={counted!r} (--time {shlex.quote(counted)}), or time=False (--time none) if the rows of an episode "
+            "stand in order."
         )
     single = {role: next(iter(roles[role]), None) for role in SINGLE}
     found = Roles(state, following, roles["action"], beside=roles["beside"], **single)  # type: ignore[arg-type]
