@@ -148,6 +148,44 @@ def test_mixed_types_are_refused_with_row_and_value(file):
     refused(file(rewards), r"Row 3001 .*the reward 'reward' is 'n/k'")
 
 
+@pytest.mark.parametrize(
+    ("values", "said", "words"),
+    [
+        (
+            ["255", "3,144", "10,469"],
+            {},
+            "Row 2 .*'3,144'.* Write 3144, or 3.144 if the comma is a decimal mark.*=labels",
+        ),
+        (["255", "1,003,144", "5"], {}, "Row 2 .*commas between thousands. Write 1003144. If these are labels"),
+        (["1,234.5", "1,000.25", ""], {"missing": "category"}, "Row 1 .*thousands. Write 1234.5. If"),
+        (["3,144", "3,145", "2"], {"bins": {"x": "quantile:2"}}, "Row 1 .*'3,144'"),
+        (["36,8", "37,25", "38"], {}, "Row 1 .*a decimal comma. Write 36.8, or separate the columns by ; instead"),
+        (["0,125", "1,125", "2,250"], {}, "Row 1 .*a decimal comma. Write 0.125"),
+    ],
+)
+def test_numbers_with_commas_are_refused_and_not_taken_for_labels(file, values, said, words):
+    lines = [f'1,{t},"{value}",x,1\n' for t, value in enumerate(values)]
+    path = file(HEADER.replace("state", "x") + "".join(lines))
+    refused(path, words, **said)
+    if "" not in values:
+        assert {*read(path, bins={"x": "labels"}, ends="always").state_names} == {*values}
+
+
+@pytest.mark.parametrize("values", ["A B,5 3,144", "1,2,3 2,1,3 3,3,3", "1,23,456 2,10,000 3,00,000", "-5,x 3,1 2"])
+def test_labels_with_commas_are_labels(file, values):
+    lines = [f'1,{t},"{value}",x,1\n' for t, value in enumerate(values.split())]
+    assert read(file(HEADER + "".join(lines)), ends="always").n_states == 3
+
+
+def test_decimal_commas_in_rewards_are_refused_as_such(file):
+    rows = HEADER + '1,0,A,x,"8,2"\n1,1,B,x,"17,8"\n1,2,A,y,3\n'
+    refused(file(rows), "Row 1 .*'reward' is '8,2', .*a decimal comma. Write 8.2, or separate the columns by ; instead")
+    assert read(file(rows.replace(",", ";").replace('"8;2"', "8,2").replace('"17;8"', "17,8"))).reward.tolist() == [
+        8.2,
+        17.8,
+    ]
+
+
 def test_a_missing_state_is_refused(file):
     for blank in ("", "NA", "NaN", " nan ", "null"):
         refused(file(ROWS.replace("1,1,B", f"1,1,{blank}")), r"Row 2 .*'state' is missing")

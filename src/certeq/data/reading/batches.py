@@ -23,7 +23,7 @@ from certeq.data.reading.roles import Roles
 from certeq.data.reading.rows import LAST, Links, dated, explicit, long
 from certeq.data.recipes import MAX_STATES, Bins, Labels, OrMissing, Recipe, fit_encode
 from certeq.data.recipes.columns import Column, is_whole
-from certeq.data.recipes.fitting import LIKELY_LABELS, place, refuse_mixed, say_bins, would_cut
+from certeq.data.recipes.fitting import LIKELY_LABELS, place, refuse_commas, refuse_mixed, say_bins, would_cut
 from certeq.data.request import ENDS, TIMES, Request
 
 MOST_GROUPS = 20  # that anybody compares
@@ -364,6 +364,8 @@ def finite_amounts(column: Column, role: str, name: str, used: Integers, rows: I
     numbers = column.numbers()
     reward = numbers[used]
     bad = ~np.isfinite(reward)
+    if bad.any():
+        refuse_commas(name, column, rows, labels=False)
     if bad.any() and not np.isfinite(numbers).any() and not column.missing.all():
         row = int(first(~column.missing)[0])
         raise InputError(

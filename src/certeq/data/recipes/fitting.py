@@ -28,6 +28,8 @@ STATE_NAMES = ("state", "states", "s", "stateid", "cell", "cluster")  # whole nu
 ROWS_PER_LABEL = 5  # how often that is, on average
 STARTS, ROUNDS = 4, 10  # of k-means: the best start, moved on until it rests
 SAMPLE = 20_000  # centers are found on at most this many rows; every row then gets its nearest center
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+DECIMAL = re.compile(r"[+-]?\d+,\d+")
 WAYS = "'labels', 'quantile:4', 'edges:1,2.5,7' or 'kmeans:8'"
 
 
@@ -161,6 +163,7 @@ def refuse_mixed(name: str, values: Column, rows: Integers | None = None) -> Non
     """Refuse text that is mostly numbers: one typing error would silently make every number a label."""
     if values.kind != "text":
         return
+    refuse_commas(name, values, rows)
     numeric = np.append(~np.isnan(text_numbers(values.labels)), False)[values.values]
     if 0 < numeric.sum() < len(numeric) and 2 * numeric.sum() > (~values.missing).sum():
         (row,) = first(~numeric & ~values.missing)
@@ -168,6 +171,31 @@ def refuse_mixed(name: str, values: Column, rows: Integers | None = None) -> Non
             f"{place(row, rows)}: {name!r} is {values.show(row)}, but most of this column are numbers. Correct the "
             f"value, or say that all of them are labels: {say_bins(name, 'labels')}."
         )
+
+
+def refuse_commas(name: str, values: Column, rows: Integers | None = None, *, labels: bool = True) -> None:
+    """Refuse text that would be numbers but for commas: only who wrote them knows what the commas mean."""
+    if values.kind != "text" or not any("," in label for label in values.labels):
+        return
+    found = values.distinct
+    words = [str(label) for label in found.labels]
+    comma = [bool(THOUSANDS.fullmatch(word) or DECIMAL.fullmatch(word)) for word in words]
+    others = [word for word, has in zip(words, comma, strict=True) if not has]
+    if not any(comma) or np.isnan(text_numbers(others)).any():
+        return
+    row = int(first(np.array([*comma, False])[found.codes])[0])
+    word = str(values.label(row))
+    plain, pointed = word.replace(",", ""), word.replace(",", ".")
+    if not all(THOUSANDS.fullmatch(word) for word in words if "," in word):
+        said = f"a decimal comma. Write {pointed}, or separate the columns by ; instead of commas"
+    elif DECIMAL.fullmatch(word):
+        said = f"commas between thousands. Write {plain}, or {pointed} if the comma is a decimal mark"
+    else:
+        said = f"commas between thousands. Write {plain}"
+    otherwise = f" If these are labels and not numbers, say {say_bins(name, 'labels')}." if labels else ""
+    raise InputError(
+        f"{place(row, rows)}: {name!r} is {values.show(row)}, which looks like a number with {said}.{otherwise}"
+    )
 
 
 def quantile_edges(values: Floats, k: int) -> tuple[float, ...]:
@@ -306,6 +334,7 @@ def _check_numbers(name: str, values: Column, way: str, rows: Integers | None) -
                 why += ": beyond 2^53, one such number stands for several. Write it as a whole number, or as text"
             raise InputError(f"{place(row, rows)}: {name!r} is {values.show(row)}, {why}.")
         return
+    refuse_commas(name, values, rows)
     bad = np.isnan(values.numbers()) & ~values.missing
     if bad.any():
         (row,) = first(bad)
