@@ -296,7 +296,9 @@ def test_text_that_is_not_utf8_is_refused(file):
 
 
 def test_lines_that_are_too_long_are_refused_and_short_ones_have_blanks(file):
-    refused(file(ROWS + "1,3,A,x,1,extra\n"), "more values than the header has names")
+    refused(file(ROWS + "1,3,A,x,1,extra\n"), r"Line 5 of rows\.csv has 6 values, and the header has 5 names")
+    refused(file(ROWS + '1,3,"A\nB",x,1\n\n1,4,A,x,1,"an, extra"\n'), r"Line 8 of rows\.csv has 6 values")
+    refused(file((ROWS + "1,3,A,x,much\n" * 1500 + "1,4,A,x,1,extra\n").replace(",", ";")), "Line 1505 of rows.csv")
     refused(file(ROWS + "1,3\n1,4,A,x,1\n"), "Row 4 .*'state' is missing")
 
 

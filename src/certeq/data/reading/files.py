@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import hashlib
@@ -124,9 +125,7 @@ def check_size(name: str, rows: int, columns: int, limit_bytes: int) -> None:
 
 
 def _csv(path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
-    """CSV: types from the first rows; where a later row contradicts them, everything is read as text and sorted out."""
-    import polars as pl
-
+    """CSV, in whatever way its first line suggests."""
     data = _unpacked(path, handle.read(), limit_bytes)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in data[:1000]:
         raise InputError(f"{path.name} is not plain UTF-8 text. Save it as 'CSV UTF-8'.")
@@ -136,23 +135,44 @@ def _csv(path: Path, handle: io.BufferedReader, limit_bytes: int) -> Any:
         data = data.replace(b"\r", b"\n")
     how = _dialect(path, data)
     _check_text(path, data, how["separator"].encode(), limit_bytes)
-    try:
-        frame = pl.read_csv(data, infer_schema_length=1000, **how)
-    except pl.exceptions.ComputeError as error:
-        if "utf-8" in str(error) or "utf8" in str(error):
-            raise InputError(f"{path.name} is not plain UTF-8 text. Save it as 'CSV UTF-8'.") from None
-        if "more fields" in str(error):
-            raise InputError(
-                f"A line of {path.name} has more values than the header has names. Put names into the first line, and "
-                "quotes around values that contain the separator."
-            ) from None
-        frame = pl.read_csv(data, infer_schema=False, **how)
+    frame = _parsed(path, data, how)
     if any("_duplicated_" in name for name in frame.columns):  # so the parser calls the second of two, unless it is
         twice = [name for name, often in Counter(_header(data, how["separator"])).items() if often > 1]
         if twice:
             raise InputError(f"{path.name} has two columns named {twice[0]!r}. Rename one of them.")
     trimmed = [name.strip() for name in _names(data, how["separator"], frame.columns)]
     return frame.rename(dict(zip(frame.columns, trimmed, strict=True))) if len(set(trimmed)) == len(trimmed) else frame
+
+
+def _parsed(path: Path, data: bytes, how: Mapping[str, Any], **types: Any) -> Any:
+    """Types from the first rows; where a later row contradicts them, everything is read as text and sorted out."""
+    import polars as pl
+
+    try:
+        return pl.read_csv(data, **(types or {"infer_schema_length": 1000}), **how)
+    except pl.exceptions.ComputeError as error:
+        if "utf-8" in str(error) or "utf8" in str(error):
+            raise InputError(f"{path.name} is not plain UTF-8 text. Save it as 'CSV UTF-8'.") from None
+        if "more fields" in str(error):
+            raise InputError(
+                f"{_too_long(path.name, data, how['separator'])}. Put names into the first line, and quotes around "
+                "values that contain the separator."
+            ) from None
+        if types:
+            raise
+    return _parsed(path, data, how, infer_schema=False)
+
+
+def _too_long(name: str, data: bytes, separator: str) -> str:
+    """Say which line is the first with more values than the header has names; lines are counted as editors do."""
+    lines = csv.reader(io.StringIO(data.decode("utf-8-sig", "replace"), newline=""), delimiter=separator)
+    with contextlib.suppress(csv.Error):
+        names, before = len(next(lines)), lines.line_num
+        for values in lines:
+            if len(values) > names:
+                return f"Line {before + 1} of {name} has {len(values)} values, and the header has {names} names"
+            before = lines.line_num
+    return f"A line of {name} has more values than the header has names"
 
 
 def _names(data: bytes, separator: str, found: list[str]) -> list[str]:
