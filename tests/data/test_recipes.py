@@ -110,7 +110,7 @@ def test_infinite_values_fall_in_the_end_cells():
 @pytest.mark.parametrize(
     ("how", "axis"),
     [
-        ("edges:7,1,2.5,1", Bins("x", (1.0, 2.5, 7.0))),
+        ("edges:1,2.5,7", Bins("x", (1.0, 2.5, 7.0))),
         ([1, 2.5], Bins("x", (1.0, 2.5))),
         (2, Bins("x", (5.0,))),
         ("quantile:2", Bins("x", (5.0,))),
@@ -129,6 +129,12 @@ def test_how_says_what_becomes_of_a_column(how, axis):
 )
 def test_an_unknown_way_to_bin_is_refused_with_the_known_ones(how):
     with pytest.raises(InputError, match=r"how to bin 'x'.*'quantile:4'"):
+        fit({"x": [1.5, 2.5]}, {"x": how})
+
+
+@pytest.mark.parametrize("how", ["edges:5,3", "edges:1,5,5", [5, 3]])
+def test_edges_that_do_not_rise_are_refused(how):
+    with pytest.raises(InputError, match=r"edges of column 'x' must increase; got 5, then [35]\."):
         fit({"x": [1.5, 2.5]}, {"x": how})
 
 

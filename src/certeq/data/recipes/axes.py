@@ -109,7 +109,8 @@ class Bins:
     def __post_init__(self) -> None:
         for lower, upper in itertools.pairwise(self.edges):
             if lower >= upper:
-                raise InputError(f"The edges of column {self.column!r} must increase; got {lower}, then {upper}.")
+                got = f"{label_text(lower)}, then {label_text(upper)}"
+                raise InputError(f"The edges of column {self.column!r} must increase; got {got}.")
 
     @property
     def columns(self) -> tuple[str, ...]:

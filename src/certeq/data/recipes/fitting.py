@@ -116,7 +116,7 @@ def parse(name: str, given: Any) -> Binning:
         if way == "edges":
             edges = tuple(float(edge) for edge in rest.split(","))
             if all(map(math.isfinite, edges)):
-                return Binning("edges", edges=tuple(sorted(set(edges))))
+                return Binning("edges", edges=edges)
     except ValueError:
         pass
     hint = " Say --bins once for each column." if "=" in str(given) else ""
