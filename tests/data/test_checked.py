@@ -60,6 +60,16 @@ def test_a_table_that_can_be_read_is_ready():
     }
 
 
+def test_labels_that_are_not_listed_are_counted_or_dots_stand_for_them():
+    def span(labels):
+        rows = ROWS | {"ward": np.resize(labels, N).tolist()}
+        return next(each.span for each in certeq.check(rows, ends="always").columns if each.name == "ward")
+
+    assert span(list("fedcba")) == "a, b, c, d, e, f"
+    assert span(list("gfedcba")) == "a, b, c, d, e, f and 1 more"
+    assert span([f"{i}" * 20 for i in "abcdefg"]).endswith("ccc…")
+
+
 def test_where_no_way_out_is_known_the_columns_are_told():
     found = certeq.check({"a": [1, 2], "b": [1.5, None]})
     assert (found.request, found.batch, found.command()) == (None, None, None)

@@ -19,6 +19,7 @@ from certeq.data.reading.roles import Roles
 from certeq.data.recipes.columns import label_text
 from certeq.data.request import OTHERS, Request
 
+LISTED = 6  # labels of a column that are shown
 ROUNDS = 20  # ways out that are tried, one after another
 
 
@@ -136,6 +137,7 @@ def _seen(table: Table, roles: Roles | None) -> Iterator[ColumnSeen]:
         elif different and column.kind == "date":
             span = f"{different[0]} to {different[-1]}"
         elif different:
-            span = shorten(", ".join(label_text(label) for label in different[:6]), 60)
+            more = f" and {len(different) - LISTED:,} more" if len(different) > LISTED else ""
+            span = shorten(", ".join(map(label_text, different[:LISTED])) + more, 60)
         role = "" if roles is None else roles.role_of(name)
         yield ColumnSeen(name, role, column.kind, len(different), int(column.missing.sum()), span)
