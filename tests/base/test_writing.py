@@ -71,8 +71,13 @@ def test_a_folder_in_the_way_of_one_file_keeps_all_from_being_written(tmp_path):
 def test_a_file_where_a_folder_should_be_keeps_all_from_being_written(tmp_path):
     (tmp_path / "file").write_text("I am not a folder")
     before = everything(tmp_path)
-    with pytest.raises(InputError, match=r"Could not write .*file"):
+    with pytest.raises(
+        InputError, match=r"Could not write .*b\.txt: .*/file is a file and not a folder\..* another place"
+    ):
         write_files({tmp_path / "a.txt": "new", tmp_path / "file" / "b.txt": "new"})
+    for below in (("x", "y"), ("deep/x", "deep/y"), ("x",)):
+        with pytest.raises(InputError, match=r"Could not write .*/file is a file and not a folder\..* another place"):
+            check_free([tmp_path / "file" / name for name in below], force=True)
     assert everything(tmp_path) == before
 
 
@@ -124,6 +129,26 @@ def test_a_folder_that_is_always_taken_away_is_an_error_in_words(tmp_path, monke
     monkeypatch.setattr(tempfile, "mkdtemp", never)
     with pytest.raises(InputError, match="other runs keep removing the folder"):
         write_files({tmp_path / "out" / "a.txt": "new"})
+
+
+def test_where_no_folder_can_be_made_no_other_run_is_blamed(tmp_path, monkeypatch):
+    """Not in /proc, for one, whoever asks."""
+
+    def never(self, *_, **__):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(Path, "mkdir", never)
+    with pytest.raises(InputError, match=r"no folder can be made there\. Nothing was kept\. Choose another place"):
+        check_free([tmp_path / "out" / "a.txt", tmp_path / "out" / "b.txt"], force=False)
+
+
+def test_a_place_that_is_read_only_is_named_with_the_file_and_what_to_do(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    with pytest.raises(InputError, match=r"write .*/q\.csv: Read-only file system\. Nothing was kept\. Choose another"):
+        check_free([tmp_path / "q.csv"], force=False)
 
 
 @pytest.mark.parametrize("header", ["{'descr': (", "{'descr': '''", "{'shape': (3,\0", "nothing"])

@@ -39,7 +39,8 @@ def check_free(paths: Iterable[Path], *, force: bool) -> None:
         try:
             Stage(folder).withdraw()  # whether anything can be written there at all
         except OSError as error:
-            raise _unwritable(folder, error) from None
+            alone = next(path for path in places if path.parent == folder)
+            raise _unwritable(alone if number_of_files == 1 else folder, error) from None
         if number_of_files > 1:
             _wait(folder)
 
@@ -203,11 +204,13 @@ class Stage:
 
 def _aside(folder: Path) -> Path:
     """Make a folder to write in, and the folder that it lies in; runs that end meanwhile may take an empty one away."""
+    made = False
     for _ in range(1000):
         with contextlib.suppress(FileNotFoundError):
             folder.mkdir(parents=True, exist_ok=True)
+            made = True
             return Path(tempfile.mkdtemp(prefix=PART, dir=folder))
-    raise FileNotFoundError(2, "other runs keep removing the folder")
+    raise FileNotFoundError(2, "other runs keep removing the folder" if made else "no folder can be made there")
 
 
 def _in_the_way(ready: Path) -> InputError:
@@ -219,5 +222,10 @@ def _in_the_way(ready: Path) -> InputError:
 
 
 def _unwritable(path: Path, error: OSError | UnicodeEncodeError) -> InputError:
-    why = error.strerror if isinstance(error, OSError) else "it holds text that no file can hold"
-    return InputError(f"Could not write {path}: {why}. Nothing was kept.")
+    if not isinstance(error, OSError):
+        return InputError(f"Could not write {path}: it holds text that no file can hold. Nothing was kept.")
+    why = error.strerror
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        file = next((above for above in (path, *path.parents) if above.is_file()), None)
+        why = why if file is None else f"{file} is a file and not a folder"
+    return InputError(f"Could not write {path}: {why}. Nothing was kept. Choose another place.")
