@@ -30,7 +30,7 @@ def test_each_share_is_cut_into_pieces_that_become_smaller():
     share = sizes[: len(sizes) // 2]
     assert sizes == share * 2
     assert share == sorted(share, reverse=True)
-    assert share[0] == 2500
+    assert share[0] == 3750
     assert share[-1] <= 5000 // 32
 
 
