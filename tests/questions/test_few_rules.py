@@ -10,7 +10,7 @@ from certeq.data.recipes import Bins, Labels, Recipe
 from certeq.data.recipes.axes import OrMissing
 from certeq.learning.learned import learn
 from certeq.learning.policy import Policy
-from certeq.questions.few_rules import LEAST, LEAVES, few_rules
+from certeq.questions.few_rules import LEAST, LEAVES, TIE, few_rules
 from naive import few_rules as tried
 
 
@@ -36,20 +36,35 @@ def test_the_rules_are_those_that_trying_everything_finds(seed):
     advised = np.where(noise, random.integers(3, size=22), (cells[:, 0] > seed % 2) ^ (cells[:, 1] == 1))
     chances = np.where(np.arange(3) == advised[:, None], 0.5 + 0.5 * (random.random((22, 1)) < 0.7), 0.3)
     policy = policy_on(axes, cells, advised, random.integers(1, 30, size=22), chances / chances.sum(1, keepdims=True))
+    best = np.arange(3) == policy.actions[:, None]
     agree = policy.visits.sum(axis=1)[:, None] * policy.among
+    leaning = agree + agree * best * TIE
     ways = [
         set(np.flatnonzero(cells[:, axis] <= code if axis != 1 else cells[:, axis] == code).tolist())
         for axis in range(3)
         for code in range(3 if axis == 1 else 2)
     ]
-    order = np.argsort(-agree.sum(axis=0), kind="stable")
-    leaves = tried(agree[:, order].tolist(), ways, LEAVES, LEAST)
+    order = np.argsort(-leaning.sum(axis=0), kind="stable")
+    leaves = tried(leaning[:, order].tolist(), ways, LEAVES, LEAST)
     found = few_rules(policy)
     total = agree.max(axis=1).sum()
     assert [rule.share for rule in found.rules] == [agree[list(leaf)].max(axis=1).sum() / total for leaf in leaves]
-    best = [agree[list(leaf)].sum(axis=0).max() for leaf in leaves]
-    assert found.agreement == pytest.approx(sum(best) / total)
-    assert [rule.agrees * rule.share for rule in found.rules] == pytest.approx([each / total for each in best])
+    most = [agree[list(leaf), leaning[list(leaf)].sum(axis=0).argmax()].sum() for leaf in leaves]
+    assert found.agreement == pytest.approx(sum(most) / total)
+    assert [rule.agrees * rule.share for rule in found.rules] == pytest.approx([each / total for each in most])
+
+
+def test_where_no_action_is_clearly_better_the_rules_say_the_one_of_most_value():
+    cells, advised = grid(5), [0, 1, 1, 1, 0]
+    chances = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0.4, 0.6, 0], [1, 0, 0]])
+    policy = policy_on((Bins("x", (1.0, 2.0, 3.0, 4.0)),), cells, advised, [9] * 5, chances)
+    values = np.where(chances > 0, chances, -np.inf)  # what was never tried may not be advised
+    found = few_rules(replace(policy, action_values=values))
+    assert found.agreement == 1
+    assert [(rule.where, rule.action) for rule in found.rules] == [
+        ((("x", "below 1"),), 0), ((("x", "1 to 4"),), 1), ((("x", "4 or more"),), 0)
+    ]  # fmt: skip
+    assert [rule.alone for rule in found.rules] == pytest.approx([1, 2 / 3, 1])
 
 
 def test_columns_that_matter_only_together_are_found():

@@ -1,7 +1,8 @@
 """Few rules: a small tree over the columns of the state that says what the advice says, and how often it does.
 
 Each leaf names one action. It agrees with the advice in a state where that action is advised, alone or as one of
-several; states count by how often they were visited. A leaf is cut in two along one column, by its order where it has
+several; states count by how often they were visited. Of rules that agree as often, those hold that say more often which
+of several actions has the most value. A leaf is cut in two along one column, by its order where it has
 one and otherwise by one of its labels; or in three, by two cuts at once, so that columns that matter only together are
 found. Of all such cuts of all leaves the one is made that adds most agreement for each leaf that it adds, until nothing
 adds two hundredths or there are six leaves.
@@ -31,6 +32,7 @@ GOOD = 0.8  # agreement from which on the rules are told for the advice
 MOST = 0.5  # share of the visits of a rule
 WAYS = 24  # to cut a column; of more, those at even shares of the visits, or by the most visited labels
 ACTIONS = 12  # that leaves may name, those advised most
+TIE = 2.0**-20  # of a visit: what it adds to agree with the action of most value too; sums of such stay exact
 NAME = 40  # characters of a label in a condition
 LISTED = 3  # labels that are named rather than the several others that are not
 
@@ -79,7 +81,7 @@ class FewRules:
         first = f"{several(len(self.rules), 'rule')} agree with the advice in {share} of visits."
         parts = (
             f"{' and '.join(f'{column} {condition}' for column, condition in rule.where)}: "
-            f"“{shorten(self.action_names[rule.action], NAME)}”{'' if rule.clear else ', not clearly'}"
+            f"“{shorten(self.action_names[rule.action], NAME)}”{'' if rule.clear else ', no clear difference'}"
             for rule in self.rules
         )
         return [first, f"{'; '.join(parts)}."]
@@ -127,12 +129,14 @@ def few_rules(policy: Policy, positions: Positions | None = None) -> FewRules:
     if not there.any():
         raise InputError("Nothing is advised, so there is nothing to put into rules.")
     visits = np.where(there, np.maximum(policy.visits.sum(axis=1), 1), 0)
-    named = np.argsort(-(visits @ first.among), kind="stable")[:ACTIONS]
-    gain = visits[:, None] * first.among[:, named]  # (S, actions)
+    best = first.actions[:, None] == np.arange(len(policy.action_names))
+    gain = visits[:, None] * (first.among + TIE * best)  # (S, A)
+    named = np.argsort(-gain.sum(axis=0), kind="stable")[:ACTIONS]
+    gain = gain[:, named]
     recipe = policy.recipe
     columns = [_column(recipe, k, order_of(recipe, positions, k), visits) for k in range(len(recipe.axes))]
     root = Leaf(there, tuple(np.ones(axis.size, dtype=bool) for axis in recipe.axes))
-    leaves = _grow(columns, gain.astype(np.float64), root)
+    leaves = _grow(columns, gain, root)
     alone = first.among & (first.among.sum(axis=1) == 1)[:, None]
     rules, agreed = [], 0.0
     for leaf in leaves:

@@ -29,7 +29,7 @@ def few_rules(teller: Teller, found: FewRules) -> dict[str, Any] | None:
     rules = [
         {
             "words": [dict(rule.where).get(column, "any") for column in used],
-            "action": f"{teller.actions[rule.action]}{'' if rule.clear else ', not clearly'}",
+            "action": f"{teller.actions[rule.action]}{'' if rule.clear else ', no clear difference'}",
             "color": rule.action % 8,
             "wide": round(100 * rule.share / widest, 1),
             "agree": round(100 * rule.share * rule.agrees / widest, 1),
