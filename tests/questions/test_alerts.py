@@ -1,9 +1,12 @@
 """Alerts come from all that was found; what was not asked is open; the box says what was checked."""
 
+import re
+
 import numpy as np
 import pytest
 
 import certeq
+from certeq.learning.learned import SAME
 from certeq.questions.alerts import MARKOV, PEOPLE, alerts, checked, unasked
 from certeq.questions.examine import all_questions, examine
 from certeq.report.learned_page import render
@@ -23,6 +26,30 @@ def test_no_clear_action_is_an_alert():
     found = examine(certeq.learn(coin()), draws=200)
     assert any("in none of 1 state with a choice" in alert for alert in alerts(found))
     assert CALM not in render(found)
+
+
+def test_where_every_reward_is_the_same_that_is_all_there_is_to_say():
+    random = np.random.default_rng(0)
+    state, action = random.integers(5, size=(2, 600))
+    rows = certeq.Batch(
+        state, action % 2, np.roll(state, -1), 5, 2, reward=np.full(600, 3.1), episode=np.arange(600) // 20,
+        time=np.arange(600) % 20,
+    )  # fmt: skip
+    found = examine(certeq.learn(rows), draws=60)
+    assert alerts(found) == [SAME]
+    assert found.learned.summary.clear == 0
+    page = render(found)
+    assert "Nothing to choose: every reward is the same" in page
+    for untold in ("clearly best", "is better", " worth less", "e−"):
+        assert untold not in re.sub("<script.*?</script>|<style.*?</style>|<svg.*?</svg>", "", page, flags=re.DOTALL)
+    assert [gap.better for gap in [found.posterior.difference("the advice", "what was recorded")]] == [0.5]
+
+
+def test_a_tie_is_not_called_clear():
+    state, action = np.arange(400) // 100, np.arange(400) % 2
+    reward = np.where(state == 0, 1.0, action)  # where one goes and what one earns is the same in the first state
+    found = examine(certeq.learn(certeq.Batch(state, action, state, 4, 2, reward=reward), min_share=0), draws=60)
+    assert found.unclear == 4 - found.learned.summary.clear >= 1
 
 
 def test_a_clear_case_has_no_alert_and_says_what_was_checked_and_what_was_not():

@@ -10,6 +10,7 @@ from typing import Any
 from certeq.base.errors import no_number
 
 MOST = 10  # lines of a table in a notebook
+ROUNDING = 1e-11  # of a number: what differs by less does so by the order of its sums
 LONG = 1e15  # numbers from here on are told by their digits that count
 LONGEST = 120  # characters of a label in a notebook
 
@@ -45,10 +46,11 @@ def number(value: Any, digits: int = 3) -> str:
 def between(low: float, high: float) -> str:
     """Ends of an interval for people, with two digits of its width: 8.5 to 14.1.
 
-    From 400 draws an end is known to a thirtieth of the width or so; more digits would tell of the draws alone.
+    From 400 draws an end is known to a thirtieth of the width or so; more digits would tell of the draws alone. Of a
+    width that is rounding, none is told.
     """
     width, size = abs(float(high) - float(low)), max(abs(low), abs(high))
-    if not width or not 1e-4 <= size < LONG:
+    if width <= ROUNDING * size or not 1e-4 <= size < LONG:
         return f"{number(low)} to {number(high)}"
     places = 1 - floor(log10(width))
     places += any(end and not round(end, places) for end in (float(low), float(high)))  # on which side of 0, all see

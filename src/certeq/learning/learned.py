@@ -30,6 +30,7 @@ from certeq.planners import FinitePlan, Plan, Progress
 from certeq.planners.average import AveragePlan
 from certeq.regularizers import Shrinkage
 
+SAME = "Every reward is the same, so there is nothing to choose: no action can be better than another."
 BEYOND = 1e-6  # of the largest value: what rounding and planning may add to what is possible
 
 
@@ -151,6 +152,11 @@ class Learned:
         return self.case.data.action_names
 
     @property
+    def indifferent(self) -> bool:
+        """Whether every reward is the same, so that nothing can be better than anything else."""
+        return _indifferent(self.case)
+
+    @property
     def interrupted(self) -> bool:
         """Whether somebody stopped the planner, and the plan is what it had by then."""
         return isinstance(self.plan, Plan) and self.plan.interrupted
@@ -174,7 +180,7 @@ class Learned:
         policy = replace(self.policy, chances=chances)
         if min_chance is not None:
             policy = policy.stricter(min_chance)
-        clear, said = _clear(policy.first, why)
+        clear, said = (0, "") if self.indifferent else _clear(policy.first, why)
         first, settings = (self.summary.people or "", said), self.summary.settings
         rest = (alert for alert in self.summary.alerts if alert not in (self.summary.open, self.summary.people))
         alerts = (*filter(None, first), *rest)
@@ -283,6 +289,8 @@ def _average(plan: Plan | FinitePlan) -> Iterator[str]:
 
 def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
     """What a careful person would want to be told."""
+    if _indifferent(case):
+        return [SAME]
     alerts = []
     counts, stranded = case.data.counts, case.model.stranded
     S = counts.n_states
@@ -311,8 +319,6 @@ def _alerts(case: Case, plan: Plan | FinitePlan, policy: Policy) -> list[str]:
             f"In {int(ties.sum()):,} of {several(S, 'state')} several actions are equally good; the one tried most "
             "often is advised."
         )
-    if case.data.alike and not _ends_matter(case):
-        alerts.append("Every reward is the same, so no action can be better than another.")
     beyond = _beyond(case, plan)
     if beyond:
         alerts.append(beyond)
@@ -337,9 +343,9 @@ def _clear(policy: Policy, why: str) -> tuple[int | None, str]:
     )
 
 
-def _ends_matter(case: Case) -> bool:
-    """Whether rewards that are all the same still differ in value: where episodes end, there are fewer of them."""
-    return case.data.endings > 0 and bool(np.any(case.by_pair))
+def _indifferent(case: Case) -> bool:
+    """Whether rewards are all the same, and values too: where episodes end, there are fewer rewards."""
+    return case.data.alike and not (case.data.endings and np.any(case.by_pair))
 
 
 def _beyond(case: Case, plan: Plan | FinitePlan) -> str:

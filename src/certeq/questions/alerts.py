@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from certeq.base.display import between, number, several
+from certeq.learning.learned import SAME
 from certeq.questions.asking import RECORDED
 from certeq.questions.credible import credible
 from certeq.questions.findings import Findings
@@ -18,14 +19,16 @@ PEOPLE = "whether people acted on more than the states hold"
 
 def alerts(findings: Findings) -> list[str]:
     """Everything that deserves a second look: what undoes the rest first, then what was decided unasked."""
-    summary = findings.learned.summary
+    summary, first = findings.learned.summary, leading(findings)
+    rest = [alert for alert in summary.alerts if alert not in (*first, summary.people)]
     found = [alert for name, tell in TELL.items() if findings.found.get(name) is not None for alert in tell(findings)]
-    rest = [alert for alert in summary.alerts if alert != summary.people]
-    return [*leading(findings), *summary.decisions, *rest, *found]
+    return [*first, *summary.decisions, *rest, *([] if findings.learned.indifferent else found)]
 
 
 def leading(findings: Findings) -> list[str]:
-    """What nobody may overlook: that the intervals cannot be trusted, or that the advice is likely worse."""
+    """What nobody may overlook: that there is no choice, no trust in the intervals, or likely worse to come."""
+    if findings.learned.indifferent:
+        return [SAME]
     found = [*filter(None, [findings.learned.summary.people])]
     if findings.returns is not None and findings.returns.agrees is False:
         found += findings.returns.lines()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from certeq.base import display
 from certeq.base.arrays import Booleans, Floats, Integers, middle
 from certeq.base.display import notebook, number, several
 from certeq.base.errors import unknown
@@ -93,7 +94,8 @@ class Posterior:
     @property
     def optimism(self) -> Floats:
         """Value that the fitted model claims minus the posterior mean, for each policy, ``(P,)``."""
-        return np.asarray(self.claimed - self.values.mean(axis=1))
+        mean = self.values.mean(axis=1)
+        return np.where(np.isclose(self.claimed, mean, rtol=display.ROUNDING, atol=0.0), 0.0, self.claimed - mean)
 
     def mean(self, name: str) -> float:
         """Posterior mean of a policy's value."""
@@ -118,7 +120,7 @@ class Posterior:
         Where one of them is the advised one, what it may promise too much counts in the interval and the probability.
         """
         one, other = self._place(first), self._place(second)
-        apart, claimed = self.values[one] - self.values[other], float(self.claimed[one] - self.claimed[other])
+        apart, claimed = self._apart(one, other), float(self.claimed[one] - self.claimed[other])
         if one == other or (one and other):
             return gained(apart, 0.0, level, self.each)
         if other == 0:
@@ -128,7 +130,12 @@ class Posterior:
 
     def bare(self, name: str) -> float:
         """Chance that the advised policy is worth more than another, of the models alone: nothing is taken off."""
-        return self._better(self.values[0] - self.values[self._place(name)], bare=True)
+        return self._better(self._apart(0, self._place(name)), bare=True)
+
+    def _apart(self, one: int, other: int) -> Floats:
+        """How much more a policy is worth than another in each draw; what is rounding is nothing."""
+        first, second = self.values[one], self.values[other]
+        return np.where(np.isclose(first, second, rtol=display.ROUNDING, atol=0.0), 0.0, first - second)
 
     def undecided(self, clear: float = CLEAR) -> Integers:
         """States where the advised action is best in fewer than ``clear`` of the draws, least sure first.

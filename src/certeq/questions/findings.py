@@ -64,7 +64,7 @@ class Findings:
     def unclear(self) -> int:
         """In how many states with a choice no action is clearly best, whether or not one is advised alone."""
         policy = self.learned.policy.first
-        return int(policy.stricter(policy.clear).open.sum())
+        return int((policy.stricter(policy.clear).among.sum(axis=-1) > 1).sum())
 
     @property
     def now(self) -> Floats:

@@ -50,6 +50,8 @@ def printed(found: Posterior, outer: Outer | None, returns: Returns | None) -> P
 def withheld(findings: Findings) -> str:
     """Why no chance is told that the advice is better, in words; empty where one is."""
     found, learned = findings.posterior, findings.learned
+    if learned.indifferent:
+        return "every reward is the same"
     if learned.summary.people:
         return "people acted on more than the states hold"
     if not (found.values[0] != found.values[found.names.index(RECORDED)]).any():
@@ -89,6 +91,9 @@ def sentences(findings: Findings) -> Iterator[str]:
     if found is None:
         return
     value, before = found.interval(ADVICE), found.interval(RECORDED)
+    if findings.learned.indifferent:
+        yield f"Whatever is done{period(findings)} is worth the same: {number(value.mean)}."
+        return
     better = chance(findings)
     if better is not None:
         told = f": the advice is better with a chance of {in_a_sentence(percent(better, found.draws))}"

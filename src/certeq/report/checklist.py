@@ -203,6 +203,8 @@ def _alerts(findings: Findings) -> str:
 def _gain(findings: Findings) -> str:
     if findings.posterior is None or not {"the advice", "what was recorded"} <= {*findings.posterior.names}:
         return ""
+    if findings.learned.indifferent:
+        return " ".join(sure.sentences(findings))
     gain = findings.posterior.difference("the advice", "what was recorded")
     better = sure.chance(findings)
     told = (

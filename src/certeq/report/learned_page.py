@@ -13,7 +13,7 @@ from typing import Any
 
 import certeq
 from certeq.base.arrays import whole
-from certeq.base.display import harmless, number, percent, several, shorten
+from certeq.base.display import harmless, percent, several, shorten
 from certeq.questions.alerts import alerts, checked, unasked
 from certeq.questions.findings import Findings
 from certeq.questions.sparse_draws import unwritten
@@ -74,11 +74,13 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
         missing["audit"] = "The audit would show how often single pairs were tried, which this report hides."
         missing["origin"] = "Where a row comes from would show how often its pair was tried, which this report hides."
     why_no_slider = embed.why_not(learned, limit)
+    rules = None if learned.indifferent else findings.few_rules
     minded, opened = _harmless(alerts(findings)), {asks: harmless(why) for asks, why in unasked(findings).items()}
     yield "advice", tell.advice(findings)
+    yield "indifferent", learned.indifferent
     yield "shortsighted", tell.shortsighted(findings, tell.NEARLY)
-    yield "rule_words", _of(findings.few_rules, lambda found: _harmless(found.lines()[:1])) or []
-    yield "rules", _of(findings.few_rules, lambda found: overview.few_rules(teller, found))
+    yield "rule_words", _of(rules, lambda found: _harmless(found.lines()[:1])) or []
+    yield "rules", _of(rules, lambda found: overview.few_rules(teller, found))
     yield "worth", _harmless(tell.worth(findings))
     yield "worth_drawn", _of(findings.posterior, drawings.worth)
     yield "next_steps", list(tell.next_steps(findings))
@@ -117,7 +119,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "groups", _of(findings.groups, lambda found: tables.groups_table(found, limit))
     yield "off_policy", findings.off_policy
     yield "collect", _of(findings.collect, lambda found: tables.collect_table(teller, found))
-    yield "regret", _of(findings.collect, lambda found: number(found.regret))
+    yield "regret", _of(findings.collect, lambda _: tell.regret(findings))
     yield "pictures", {picture.name: picture for picture in drawings.pictures(findings, teller)}
     yield "why_no_slider", why_no_slider
     yield "slider", None if why_no_slider else _slider(findings)

@@ -9,7 +9,7 @@ import numpy as np
 
 from certeq.base.display import between, harmless, in_a_sentence, number, percent, several, shorten
 from certeq.data.look import FEW
-from certeq.learning.learned import Learned, Summary
+from certeq.learning.learned import SAME, Learned, Summary
 from certeq.questions import sure
 from certeq.questions.asking import ADVICE, PLAIN, RECORDED
 from certeq.questions.findings import Findings
@@ -24,7 +24,10 @@ NEXT = 3  # observations that the first page names
 
 def title(findings: Findings) -> str:
     """What the page is about."""
-    advised, undecided, choices = int((findings.advised >= 0).sum()), len(findings.open), int(findings.choice.sum())
+    if findings.learned.indifferent:
+        return "Nothing to choose: every reward is the same"
+    advised, choices = int((findings.advised >= 0).sum()), int(findings.choice.sum())
+    undecided = findings.unclear if len(findings.open) else 0
     clear = f", clear in {choices - undecided:,} of {choices:,} with a choice" if undecided else ""
     total = len(findings.advised)
     some = "all " if advised == total > 2 else f"{advised:,} of "
@@ -62,6 +65,8 @@ def settings(summary: Summary) -> dict[str, str]:
 
 def advice(findings: Findings) -> str:
     """What is advised, in a sentence."""
+    if findings.learned.indifferent:
+        return SAME
     horizon, silent = findings.learned.policy.horizon, int((findings.advised < 0).sum())
     first = f"At the first of {several(horizon, 'decision')}, the advice" if horizon else "The advice"
     without = f"; in {several(silent, 'state')} no action was tried often enough to be advised" if silent else ""
@@ -74,7 +79,7 @@ def advice(findings: Findings) -> str:
 def shortsighted(findings: Findings, least: float = 0.0) -> str:
     """In how many states the immediate reward alone would advise the same, if in at least such a share of them."""
     there = findings.advised >= 0
-    if findings.audit is None or not there.any():
+    if findings.audit is None or findings.learned.indifferent or not there.any():
         return ""
     same, total = int((findings.audit.plan("bandit").policy == findings.advised)[there].sum()), int(there.sum())
     said = f"Looking at immediate reward alone would give the same advice in {same:,} of {several(total, 'state')}"
@@ -99,6 +104,9 @@ def worth(findings: Findings) -> Iterator[str]:
     found = findings.posterior
     if found is None:
         yield f"It was not computed. {findings.missing.get('posterior', '')}".strip()
+        return
+    if findings.learned.indifferent:
+        yield from sure.sentences(findings)
         return
     if findings.learned.summary.people:
         yield f"It is not compared with what was done: {sure.withheld(findings)}, and a plan cannot see what they saw."
@@ -164,6 +172,8 @@ def how_sure(findings: Findings) -> Iterator[str]:
     open_states, total = findings.unclear, int(findings.choice.sum())
     policy = findings.learned.policy
     limit = percent(policy.clear)
+    if findings.learned.indifferent:
+        return
     if open_states:
         then = "a set of actions, with what is at stake between them" if policy.min_chance else "one all the same"
         yield (
@@ -184,7 +194,10 @@ def in_short(findings: Findings, alerts: int, opened: int) -> Iterator[tuple[str
     parts += [f"{several(opened, 'question is', 'questions are')} open"] if opened else []
     yield "alerts", "; ".join(parts) or "None of the checks calls for a warning"
     clear = f"{choices - findings.unclear:,} of {several(choices, 'state')} with a choice"
-    if findings.posterior is not None and choices:
+    if findings.learned.indifferent:
+        yield "policy", SAME.rstrip(".")
+        yield "sure", "Whatever is done is worth the same"
+    elif findings.posterior is not None and choices:
         yield "policy", f"One action is clearly best in {clear}"
         better = sure.chance(findings)
         told = "not given" if better is None else in_a_sentence(percent(better, findings.posterior.draws))
@@ -199,13 +212,15 @@ def in_short(findings: Findings, alerts: int, opened: int) -> Iterator[tuple[str
     states = several(len(findings.advised), "state")
     told = "" if plain is None else f"; without it, the advice would differ in {plain:,} of {states}"
     yield "regularization", f"By “{findings.learned.rules.regularizer}”{told}"
-    regret = None if findings.collect is None else number(findings.collect.regret)
-    yield (
-        "collect",
-        "It was not computed" if regret is None else f"To know the truth would be worth {regret} on average",
-    )
+    truth = None if findings.collect is None else f"To know the truth would be worth {regret(findings)} on average"
+    yield "collect", truth or "It was not computed"
     yield "limits", "What was not recorded, what the states blur, what was never tried"
     yield "methods", "Settings and versions, so that it can be made again"
+
+
+def regret(findings: Findings) -> str:
+    """What not knowing the truth costs: nothing, whatever rounding leaves of it, where there is nothing to choose."""
+    return number(0 if findings.learned.indifferent else findings.collect.regret)
 
 
 def regularization(findings: Findings) -> Iterator[str]:
