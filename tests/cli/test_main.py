@@ -76,6 +76,20 @@ def test_stopping_it_is_told_and_leaves_nothing(certeq, monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_whoever_stops_it_once_all_is_written_is_told_that_the_results_are_complete(certeq, monkeypatch, tmp_path):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("certeq.cli.show.written", stop)
+    done = certeq("learn", "--no-report")
+    assert (done.code, done.err.strip()) == (130, "Stopped. The results in certeq-out are complete.")
+    assert len(list((tmp_path / "certeq-out").iterdir())) == 3
+    done = certeq("apply", "certeq-out/policy.json", "certeq-out/policy.csv", "--out", "advice.csv")
+    assert (done.code, done.err.strip()) == (130, "Stopped. The results in advice.csv are complete.")
+    monkeypatch.setattr("certeq.learning.case.tally", stop)
+    assert "No partial results were written" in certeq("learn", "--force").err
+
+
 def test_help_is_for_newcomers(certeq):
     for words in ([], ["learn"], ["apply"], ["simulate"]):
         done = certeq(*words, "--help")

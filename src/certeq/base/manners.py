@@ -21,6 +21,7 @@ _leaving = threading.Lock()
 _hushing = threading.Lock()
 _voice = 2  # where the command line says what it has to say; 2 is the error stream, which libraries write to as well
 _hushes = 0
+_complete: list[str] = []  # where this work's results are, once they are all there
 
 
 def say(text: str) -> None:
@@ -28,12 +29,22 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def complete(*places: object) -> None:
+    """Keep in mind that all that this work had to write is written, in these places; whoever stops it now is told."""
+    _complete[:] = [str(place) for place in places]
+
+
+def farewell() -> str:
+    """What is said of a Ctrl-C: what has become of the results."""
+    return f"Stopped. The results in {' and '.join(_complete)} are complete." if _complete else STOPPED
+
+
 def leave(code: int = 130) -> NoReturn:
     """End at once, as a kill would; everything on the disk is such that this does no harm."""
     if _leaving.acquire(timeout=1.0):  # two threads hear the same Ctrl-C, and one of them tells it
         with contextlib.suppress(OSError):
             show_cursor = "\x1b[?25h" if os.isatty(_voice) else ""  # a bar hides it
-            os.write(_voice, f"{show_cursor}{STOPPED}\n".encode())
+            os.write(_voice, f"{show_cursor}{farewell()}\n".encode())
     os._exit(code)
 
 
@@ -51,6 +62,8 @@ def interrupts(*, work: bool) -> Iterator[Callable[[], bool]]:
         yield lambda: False
         return
     begun = came = 0 if work else 1
+    if work:
+        complete()
 
     def stop(_: int, frame: FrameType | None) -> None:
         nonlocal came

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from certeq.base.errors import InputError
+from certeq.base.manners import complete
 from certeq.base.private import owned
 from certeq.base.promises import STALE, forget, fulfil, number, promise
 
@@ -82,8 +83,11 @@ def sweep(folder: Path, *, patience: float = STALE) -> None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def write_files(files: Mapping[Path, Content], *, force: bool = False) -> None:
-    """Write all files, or on any trouble none of them: everything is then as it was before."""
+def write_files(files: Mapping[Path, Content], *, force: bool = False, last: bool = False) -> None:
+    """Write all files, or on any trouble none of them: everything is then as it was before.
+
+    ``last`` says that these are all results of a command: whoever stops it from then on is told that they are complete.
+    """
     _check_free(files, force=force)
     stages: dict[Path, Stage] = {}
     path = Path()
@@ -103,6 +107,8 @@ def write_files(files: Mapping[Path, Content], *, force: bool = False) -> None:
         if isinstance(error, OSError | UnicodeEncodeError):
             raise _unwritable(path, error) from None
         raise
+    if last:
+        complete(*(stages if len(files) > 1 else files))
     for stage in stages.values():
         stage.end()
 

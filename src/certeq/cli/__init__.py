@@ -16,7 +16,7 @@ import certeq
 from certeq.base.doors import short_of_threads
 from certeq.base.errors import InputError
 from certeq.base.limits import ROOM, cramped
-from certeq.base.manners import STOPPED, interrupts, say
+from certeq.base.manners import farewell, interrupts, say
 from certeq.cli.apply import apply
 from certeq.cli.audit import audit
 from certeq.cli.check import check
@@ -72,7 +72,7 @@ def _polite(verb: Callable[..., None]) -> Callable[..., None]:
             say(f"Error: {paragraph(error)}")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            say(STOPPED)
+            say(farewell())
             raise typer.Exit(130) from None
         except MemoryError as error:
             say(f"Error: There is not enough memory for this. {paragraph(error)}".rstrip())
@@ -137,6 +137,6 @@ def main() -> None:
     """Run the command line."""
     try:
         _command()()
-    except KeyboardInterrupt:  # before there was a verb
-        say(STOPPED)
+    except KeyboardInterrupt:  # before or after a verb
+        say(farewell())
         sys.exit(130)

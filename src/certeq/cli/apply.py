@@ -68,7 +68,7 @@ def apply(
         lines.append((len(lines) + 1, *others, states[s], *advised, *support, why))
     header = ("row", *kept, "state", "advice", "action", "chance", "set", "at_stake", "visits", "runner_up", "gap")
     header += ("out_of_range", "reason")
-    writing.write_files({out: texts.csv_text(header, lines)}, force=force)
+    writing.write_files({out: texts.csv_text(header, lines)}, force=force, last=True)
     console = show.console()
     console.print(f"{several(len(lines), 'row')}, advice for {int((advice.action >= 0).sum()):,}.")
     if count := int(advice.open.sum()):

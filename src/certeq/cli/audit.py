@@ -56,7 +56,7 @@ def audit(
     files: dict[Path, str | bytes] = {paths[0]: texts.json_text(audited.to_json() | told)}
     if output.report:
         _, files[paths[1]] = show.page(learned, output, work, data, planning_discount=planning_discount)
-    writing.write_files(files, force=output.force)
+    writing.write_files(files, force=output.force, last=True)
     for line in audited.lines():
         console.print(show.escape(line))
     show.written(console, *paths)

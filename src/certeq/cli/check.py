@@ -44,7 +44,7 @@ def check(
     name = "" if data is None else shlex.quote(str(data))
     tell(console, found, name)
     if page is not None:
-        writing.write_files({page: render(found, name)}, force=force)
+        writing.write_files({page: render(found, name)}, force=force, last=True)
         show.written(console, page)
     if not found.ready:
         raise typer.Exit(2)

@@ -70,7 +70,7 @@ def compare(
     }
     if output.report:
         files[paths["report.html"]] = compared_page.render(found, learned, **show.heading(output, data))
-    writing.write_files(files, force=output.force)
+    writing.write_files(files, force=output.force, last=True)
     first, *more = map(show.escape, found.lines())
     console.print(f"[bold]{first}[/bold]")
     for line in more:

@@ -45,7 +45,7 @@ def count(
     Each row holds its own next state. Nothing but pieces of the files is held in memory. On a cluster the workers read
     the files themselves, by the same path, and only counts travel.
     """
-    from certeq.base import writing
+    from certeq.base import manners, writing
     from certeq.cli import show
     from certeq.data import counting
 
@@ -57,6 +57,7 @@ def count(
         how: dict[str, Any] = {"fingerprint": fingerprint, "resume": resume, "progress": watch.progress}
         tallied = counting.count(data, **request.changes(), **work.places, **how)
     tallied.save(out, force=force)
+    manners.complete(out)
     tell(console, tallied, time.perf_counter() - begun)
     show.written(console, out)
 

@@ -43,5 +43,5 @@ def export(
         advisor = advisor.stricter(min_chance)
     text = exports.export(advisor, to, table=table, step=step)
     place = policy.with_name(f"{policy.stem}-{to}.{exports.ENDINGS[to]}") if out is None else out
-    writing.write_files({place: text}, force=force)
+    writing.write_files({place: text}, force=force, last=True)
     show.written(show.console(), place)

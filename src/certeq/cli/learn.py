@@ -82,7 +82,7 @@ def learn(
     else:
         files[paths["policy.npz"]] = policy.to_archive
     files[paths["summary.json"]] = texts.json_text(learned.summary.to_json() | told)
-    writing.write_files(files, force=output.force)
+    writing.write_files(files, force=output.force, last=True)
     others = [paths[name] for name in ("policy.json", "policy.csv", "policy.npz") if paths[name] not in files]
     removed = writing.remove(others)  # of an earlier run: nobody may take them for this one's
     screen.show(learned, console)

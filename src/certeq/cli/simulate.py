@@ -86,7 +86,7 @@ def simulate(
         )
     ]
     header = ("episode", "time", "state", "action", "reward", "next_state", "terminated")
-    writing.write_files({out: texts.csv_text(header, lines)}, force=force)
+    writing.write_files({out: texts.csv_text(header, lines)}, force=force, last=True)
     typer.echo(f"{several(len(lines), 'row')} of {environment}, {several(episodes, 'episode')}. Written: {out}")
 
 
