@@ -7,6 +7,7 @@ import pytest
 
 from certeq import REGULARIZERS, InputError, environment, learn, sampling
 from certeq.data.batch import Batch
+from certeq.data.order import unit_of
 from certeq.learning.case import Case
 from certeq.learning.equivalence import estimate
 from certeq.questions.compare import _expected_error, _split, compare
@@ -35,6 +36,21 @@ def test_every_regularizer_that_needs_nothing_takes_part(river):
     whole = compare(river, folds=2, draws=20, rng=1)
     assert {each.name for each in whole.entries} == set(REGULARIZERS) - {"expert_prior"}
     assert whole.entries[0].name == DEFAULT
+
+
+def test_a_single_episode_is_held_out_by_its_sections():
+    rows = sampling.trajectories(environment("river_swim"), episodes=1, length=120, rng=3)
+    mixed = rows.take(np.random.default_rng(0).permutation(120))  # time tells who neighbors are, not the table's order
+    parts = _split(mixed, 4, np.random.default_rng(0))
+    assert (parts.units, parts.number) == ("sections of long episodes", 6)
+    order = np.argsort(np.asarray(mixed.time))
+    assert unit_of(mixed)[order].tolist() == np.repeat(np.arange(6), 20).tolist()
+    found = compare(learn(rows, discount=0.95), regularizers=["evidence", "none"], folds=4, draws=8)
+    assert found.entry("evidence").held_out.shape == (6,)
+    with pytest.raises(InputError, match=r"20 folds need at least as many sections .* only 6\. Lower folds="):
+        _split(mixed, 20, np.random.default_rng(0))
+    with pytest.raises(InputError, match=r"only 1\. Collect more, or name the column that tells them apart"):
+        _split(mixed.take(np.arange(12)), 5, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("ends", [False, True])
@@ -159,8 +175,11 @@ def test_the_default_is_recommended_unless_another_is_clearly_better():
             "Next comes none, 1 behind in log probability per transition, st",
         ),
         ({DEFAULT: (-1.0, 0.1), "none": (-1.01, 5.0)}, ": a tie."),
-        ({DEFAULT: (-1.0, 0.1), "none": (-np.inf, 0.0)}, "all others rule out something that happened."),
-        ({DEFAULT: (-np.inf, 0.1), "none": (-np.inf, 0.0)}, "all of them rule out something that happened, and its"),
+        ({DEFAULT: (-1.0, 0.1), "none": (-np.inf, 0.0)}, "all others gave something that happened no chance."),
+        (
+            {DEFAULT: (-np.inf, 0.1), "none": (-np.inf, 0.0)},
+            "all of them gave something that happened no chance",
+        ),
         ({DEFAULT: (-1.0, 0.1)}, "it is the only one here that predicts."),
     ],
 )
@@ -190,7 +209,12 @@ def test_a_difference_is_a_tie_just_where_its_interval_includes_zero():
         includes = apart[9] <= 0 <= apart[190]  # of 200: 5% on either side
         assert includes == (word == "a tie")
         assert found.worth(name)[0] == word
-    assert [found.prediction(name)[0] for name in scores] == ["recommended", "a tie", "worse", "predicts nothing"]
+    assert [found.prediction(name)[0] for name in scores] == [
+        "recommended",
+        "a tie",
+        "worse",
+        "does not say what comes next",
+    ]
     told = " ".join(found.lines())
     assert "the advice of discount is worth more than that of learned_target: by" in told
     assert "The advice of learned_target is worth more than that of evidence; it ties with that of none" in told
@@ -229,9 +253,9 @@ def test_words_speak_of_the_choice_its_stakes_and_the_structure(found):
         ({"regularizers": ["evidense"]}, r"no regularizer named 'evidense'\. Did you mean 'evidence'"),
         ({"regularizers": ["expert_prior"]}, "expert_prior needs your target"),
         ({"regularizers": []}, "at least one regularizer"),
-        ({"regularizers": ["discount"]}, "discount predicts nothing"),
+        ({"regularizers": ["discount"]}, "discount does not predict which state"),
         ({"folds": 1}, "folds must be at least 2"),
-        ({"folds": 13}, "13 folds need at least as many episodes; there are 12"),
+        ({"folds": 13}, "13 folds need at least as many episodes; there are only 12"),
     ],
 )
 def test_bad_settings_are_named(river, settings, message):

@@ -1,6 +1,7 @@
 """Compare: every regularizer on one data set, judged by what it predicts and by what its advice is worth.
 
-- *Held out*: episodes (or rows, where there are no episodes) are split into folds; each fold is predicted from the
+- *Held out*: episodes (or rows, where there are none; or sections of long episodes, where there are few of them)
+  are split into folds; each fold is predicted from the
   others. The score is the mean log probability of a held-out transition; beside it stands the Brier score, whose
   differences between methods estimate differences in the squared error of whole rows.
 - *Expected error*: the squared error of the rows of tried pairs (Eq. 4 with the posterior in place of the truth), in
@@ -11,8 +12,8 @@
 - *Value*: each policy in the same models drawn from the posterior, so that differences are paired.
 
 Methods that need a strength get the one with the best held-out log probability (or Brier score, where all strengths
-rule out something that happened). Discount regularization predicts no next state at all (what it takes away ends the
-episode); it is compared at the strength that suits `uniform_blend`, which by Theorem 1 plans alike.
+give something that happened no chance). Discount regularization predicts no next state at all (what it takes away ends
+the episode); it is compared at the strength that suits `uniform_blend`, which by Theorem 1 plans alike.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from certeq.regularizers.learned_target import Believed
 
 STRENGTHS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 LARGEST = 8_000_000  # S * A * S above which models are not written out
+BLOCKS = 10  # of neighboring rows in each fold, where there is only one episode
 MAGNITUDES = 64  # draws of the prior magnitudes that the expected error is averaged over
 
 
@@ -71,7 +73,8 @@ def compare(
     regularizers
         Names in ``REGULARIZERS``; all that need nothing from the user unless given.
     folds
-        Parts that the episodes are dealt into, each predicted from the others.
+        Parts that the episodes are dealt into, each predicted from the others. Where there are
+        few, long ones are cut into sections.
     draws, rng
         How many models are drawn from the posterior, and the seed.
     threads, workers, scheduler, executor
@@ -156,7 +159,9 @@ def _names(given: Sequence[str] | None) -> list[str]:
     if not names:
         raise InputError("Name at least one regularizer to compare.")
     if all(name in ALIKE for name in names):
-        raise InputError(f"{' and '.join(names)} predicts nothing; name at least one regularizer that does.")
+        raise InputError(
+            f"{' and '.join(names)} does not predict which state comes next; name at least one regularizer that does."
+        )
     return sorted(names, key=lambda name: name != DEFAULT)
 
 
@@ -175,9 +180,11 @@ def _split(batch: Batch, folds: int, random: np.random.Generator) -> _Parts:
     S, A = batch.n_states, batch.n_actions
     unit = unit_of(batch)
     number = int(unit.max()) + 1
-    units = "rows" if batch.episode is None else "episodes"
+    cut = batch.episode is not None and number > len(np.unique(batch.episode))
+    units = "rows" if batch.episode is None else "sections of long episodes" if cut else "episodes"
     if number < folds:
-        raise InputError(f"{folds} folds need at least as many {units}; there are {number}. Lower folds= or --folds.")
+        way_out = "Lower folds= or --folds" if number > 1 else "Collect more, or name the column that tells them apart"
+        raise InputError(f"{folds} folds need at least as many {units}; there are only {number}. {way_out}.")
     fold = random.permutation(np.arange(number) % folds)[unit]
     outcome = np.where(batch.ended, S, batch.next_state)
     cell = (batch.state * A + batch.action) * (S + 1) + outcome
@@ -215,7 +222,7 @@ def _refit(case: Case, counts: Counts, settings: Mapping[str, Any]) -> Model:
 
 
 def _strength(name: str, base: Case, parts: _Parts) -> float:
-    """The strength that predicts best: by log probability, or by Brier score if all rule out what happened."""
+    """The strength that predicts best: by log probability, or by Brier score if all give what happened no chance."""
     case = base.under(name)
     found = [_predict(case, parts, strength=strength) for strength in STRENGTHS]
     scores = np.array([score.sum() for score, _, _ in found])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import Floats, Integers
-from certeq.base.display import between, in_a_sentence, number, percent, told
+from certeq.base.display import between, in_a_sentence, number, percent, several, told
 from certeq.base.errors import unknown
 from certeq.base.texts import finite
 from certeq.questions.asking import RECORDED
@@ -25,7 +25,7 @@ class Lead(NamedTuple):
     """How much better one predicts than another: log probability per held-out transition, and its standard error."""
 
     mean: float
-    error: float  # NaN where one of them rules out what happened
+    error: float  # NaN where one of them gave no chance to what happened
 
     @property
     def low(self) -> float:
@@ -63,7 +63,7 @@ class Comparison:
 
     entries: tuple[Entry, ...]
     transitions: int  # held out in all
-    units: str  # what the folds are made of: episodes or rows
+    units: str  # what the folds are made of: episodes, rows, or sections of long episodes
     folds: int
     values: Posterior  # of every policy, and of the recorded behavior
     structures: Mapping[str, float]  # probability of each pooling structure
@@ -94,9 +94,9 @@ class Comparison:
         """How well it predicts compared with the recommended, in a word and, where both can be scored, in numbers."""
         entry = self.entry(name)
         if not entry.predicts:
-            return "predicts nothing", None
+            return "does not say what comes next", None
         if entry.impossible:
-            return f"rules out {entry.impossible:,}", None
+            return f"gave {several(entry.impossible, 'transition')} no chance", None
         if name == self.recommended:
             return "recommended", None
         lead = self.lead(name, self.recommended)
@@ -195,7 +195,7 @@ def _recommendation(found: Comparison) -> str:
     chosen, best = found.recommended, found.best
     if found.entry(chosen).impossible:
         why = "its Brier score is the best" if chosen == best else "it is the default"
-        return f"Use {chosen}: all of them rule out something that happened, and {why}."
+        return f"Use {chosen}: all of them gave something that happened no chance, and {why}."
     if chosen != best:
         lead = found.lead(best, chosen)
         return (
@@ -208,7 +208,7 @@ def _recommendation(found: Comparison) -> str:
     second = max(others, key=found.score)
     word, apart = found.prediction(second)
     if apart is None:
-        return f"Use {chosen}: all others rule out something that happened."
+        return f"Use {chosen}: all others gave something that happened no chance."
     behind = f"{number(-apart.mean)} behind in log probability per transition, standard error {number(apart.error, 2)}"
     return (
         f"Use {chosen}: it predicts held-out transitions best. Next comes {second}, {behind}"
@@ -274,6 +274,6 @@ def _structure_words(found: Comparison) -> list[str]:
     target = max(found.targets, key=lambda name: found.targets[name])
     return [
         f"How strongly to regularize is best decided for {means.get(structure, structure)} "
-        f"(probability {percent(found.structures[structure])}); a learned target comes mostly "
-        f"{WORDS[target]} ({percent(found.targets[target])})."
+        f"(probability {percent(found.structures[structure])}); the largest part of a learned target "
+        f"({percent(found.targets[target])}) comes {WORDS[target]}."
     ]

@@ -59,7 +59,8 @@ def _predictions(found: Comparison) -> Picture:
         [Tracks(lines, scale.ticks(), (Key("dot", "c1", "recommended"),))],
         f"How well each predicts: the log probability of a held-out transition compared with {found.recommended}, the "
         f"standard error in parentheses; the bar is two of them to either side. {found.transitions:,} transitions, in "
-        f"{found.folds} folds of {found.units}, each predicted from the others.",
+        f"{found.folds} folds of {found.units}, each predicted from the others. One that gave no chance to a "
+        "transition that happened has no score; neither has one that does not say which state comes next.",
     )
 
 
