@@ -150,10 +150,11 @@ class Look:
         found = strongest(self.guided)
         if found is not None:
             finer = "Cut it more finely (--bins)" if found.used else "Make it part of the state (--state)"
+            though = "" if found.used else ", even if it does not clearly help to predict what follows"
             yield (
                 f"{found.line} What followed an action is then partly due to why it was chosen: the advice may look "
                 "better than it is, and may even be worse than what was done. Intervals and chances do not allow for "
-                f"that. {finer}, as far as the rows allow."
+                f"that. {finer}, as far as the rows allow{though}."
             )
 
     def _history(self) -> Iterator[str]:

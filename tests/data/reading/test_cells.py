@@ -8,7 +8,7 @@ from certeq.base.errors import InputError
 from certeq.cli.options import bins
 from certeq.data.guided import guided, strongest
 from certeq.data.reading import read
-from certeq.data.reading.choosing import EVENLY, FEWEST, FOLDS, HELD, ROWS_PER_PAIR, THREE, _Judge
+from certeq.data.reading.choosing import EVENLY, FEWEST, FOLDS, HELD, ROWS_PER_PAIR, THREE, Chosen, Step, _Judge
 from certeq.questions.examine import examine
 from certeq.report.learned_page import render
 from certeq.worlds.numeric import SIMULATORS, luck
@@ -75,7 +75,7 @@ def test_what_predicts_is_cut_and_what_does_not_is_not_used_and_both_are_said():
     told = " ".join(batch.notes)
     assert "predict rewards and next values better out of sample" in told
     assert f"allow: x {axis.size}." in told
-    assert "Not used, since nothing is predicted better with them: y." in told
+    assert "Not used, since rewards and next values are not clearly better predicted with them: y." in told
 
 
 def test_one_long_episode_is_judged_by_its_sections():
@@ -174,6 +174,13 @@ def test_labels_that_say_nothing_are_left_out_only_if_nobody_named_them():
     assert read(rows, ends="never").recipe.column_names == ("x",)
     named = read(rows, ends="never", state=["x", "ward"])
     assert named.recipe.column_names == ("x", "ward")
+
+
+def test_what_is_used_with_all_its_values_is_not_said_to_be_cut():
+    steps = (Step("mood", 10, 0.379, 0.01), Step("x", 20, 0.412, 0.01))
+    told = Chosen({"mood": 10, "x": 2}, steps, 1000, labels=("mood",)).lines()[0]
+    assert told.endswith("Explained: mood (all values) 37.9%, with x (cut in two) 41.2%.")
+    assert "Explained, each cut in two: x " in " ".join(read(walk(), ends="never").notes)
 
 
 def test_if_nothing_predicts_all_rows_are_one_state():

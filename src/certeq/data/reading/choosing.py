@@ -83,10 +83,11 @@ class Chosen:
             return [f"However the numbers are cut, they do not predict {better}: none is used."]
         told = []
         if self.steps:
-            parts = ", with ".join(f"{step.column} {step.explained:.1%}" for step in self.steps)
-            told.append(
-                f"Columns are part of the state as far as they predict {better}. Explained, each cut in two: {parts}."
-            )
+            whole = any(step.column in self.labels for step in self.steps)
+            ways = {name: " (all values)" if name in self.labels else " (cut in two)" for name in self.cells if whole}
+            parts = ", with ".join(f"{name}{ways.get(name, '')} {share:.1%}" for name, _, share, _ in self.steps)
+            how = "" if whole else ", each cut in two"
+            told.append(f"Columns are part of the state as far as they predict {better}. Explained{how}: {parts}.")
         if joined := [name for name in self.ways if name not in {step.column for step in self.steps} and self.people]:
             told.append(f"Part of the state because people acted on them: {', '.join(joined)}.")
         cut = ", ".join(f"{name} {cells}" for name, cells in self.cells.items() if name in self.ways)
@@ -95,7 +96,8 @@ class Chosen:
             finely = f"as finely as {FEWEST if self.people else ROWS_PER_PAIR:g} rows for each pair of a state and an "
             told.append(f"They are cut {until}, or {finely}action allow: {cut}. Say bins= (--bins) to cut otherwise.")
         if self.unused:
-            told.append(f"Not used, since nothing is predicted better with them: {', '.join(self.unused)}.")
+            why = "rewards and next values are not clearly better predicted with them"
+            told.append(f"Not used, since {why}: {', '.join(self.unused)}.")
         return told
 
 
