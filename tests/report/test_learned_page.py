@@ -20,6 +20,7 @@ from certeq.questions.findings import Findings
 from certeq.report import checked_page, embed, html
 from certeq.report import listing as tables
 from certeq.report.learned_page import render
+from certeq.report.tell import advice, in_short, next_steps
 from certeq.worlds.examples import path
 
 
@@ -129,6 +130,18 @@ def test_a_state_without_a_choice_is_not_called_clear():
     assert "One action is clearly best in 0 of 1 state with a choice." in page
     table = page[page.index('id="policy-table"') :]
     assert table[: table.index("</table>")].count('class="bar"') == 1
+
+
+def test_where_the_advice_only_repeats_what_was_usual_the_first_page_says_so():
+    random = np.random.default_rng(0)
+    stock = random.integers(4, size=800)
+    action = (random.random(800) < np.where(stock == 3, 0.5, 0.04)).astype(int)
+    rows = {"stock": stock, "action": action, "reward": random.normal(size=800), "next_stock": np.roll(stock, -1)}
+    found = examine(certeq.learn(certeq.read(rows, state="stock", next_state="next_stock")), draws=50)
+    assert (int(found.choice.sum()), found.usual) == (1, 3)
+    assert "In 3 states that only repeats what was usual: all else was tried too seldom to be advised." in advice(found)
+    assert dict(in_short(found, 0, 0))["policy"].endswith("with a choice; in 3 more only the usual one may be advised")
+    assert next(next_steps(found)).partition("” where stock is ")[2] in {"0", "1", "2", "3"}
 
 
 def test_the_table_tells_what_was_learned(found, page):

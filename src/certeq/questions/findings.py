@@ -54,6 +54,13 @@ class Findings:
         return np.asarray(self.runner_up[0] >= 0)
 
     @property
+    def usual(self) -> int:
+        """In how many states the advice is what was done most, since all else that was tried may not be advised."""
+        visits = self.learned.policy.visits
+        several = (visits > 0).sum(axis=1) > 1
+        return int((several & ~self.choice & (self.support == visits.max(axis=1))).sum())
+
+    @property
     def open(self) -> Integers:
         """States where the data leave it open which action is best, least sure first; none where nobody asked."""
         policy = self.learned.policy.first

@@ -70,10 +70,13 @@ def advice(findings: Findings) -> str:
     horizon, silent = findings.learned.policy.horizon, int((findings.advised < 0).sum())
     first = f"At the first of {several(horizon, 'decision')}, the advice" if horizon else "The advice"
     without = f"; in {several(silent, 'state')} no action was tried often enough to be advised" if silent else ""
+    states = several(findings.usual, "state")
+    why = "all else was tried too seldom to be advised"
+    kept = f" In {states} that only repeats what was usual: {why}." if findings.usual else ""
     listed = _listed(findings)
     if not horizon and listed.startswith("that "):  # and so there is nothing that it is
-        return f"{listed[5:].capitalize()}{without}."
-    return f"{first} is {listed}{without}."
+        return f"{listed[5:].capitalize()}{without}.{kept}"
+    return f"{first} is {listed}{without}.{kept}"
 
 
 def shortsighted(findings: Findings, least: float = 0.0) -> str:
@@ -141,8 +144,13 @@ def next_steps(findings: Findings) -> Iterator[str]:
         yield "No single observation of any pair would change what is best to do."
     for i in range(min(NEXT, useful)):
         action, state = found.action_names[found.action[i]], found.state_names[found.state[i]]
-        where = "with" if len(findings.learned.policy.recipe.axes) > 1 else "in state"
-        yield f"“{shorten(action, LABEL)}” {where} {shorten(state, 2 * LABEL)}"
+        yield f"“{shorten(action, LABEL)}” {_where(findings)} {shorten(state, 2 * LABEL)}"
+
+
+def _where(findings: Findings) -> str:
+    """What leads to the name of a state: the column where there is one, and the name does not tell."""
+    first, *more = findings.learned.policy.recipe.axis_names
+    return "with" if more else "in state" if first == "state" else f"where {shorten(first, LABEL)} is"
 
 
 def _listed(findings: Findings) -> str:
@@ -198,7 +206,8 @@ def in_short(findings: Findings, alerts: int, opened: int) -> Iterator[tuple[str
         yield "policy", SAME.rstrip(".")
         yield "sure", "Whatever is done is worth the same"
     elif findings.posterior is not None and choices:
-        yield "policy", f"One action is clearly best in {clear}"
+        kept = f"; in {findings.usual:,} more only the usual one may be advised" if findings.usual else ""
+        yield "policy", f"One action is clearly best in {clear}{kept}"
         better = sure.chance(findings)
         told = "not given" if better is None else in_a_sentence(percent(better, findings.posterior.draws))
         yield "sure", f"The chance that the advice beats what was done{sure.net(findings)} is {told}"
