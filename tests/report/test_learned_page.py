@@ -260,6 +260,17 @@ def test_small_counts_are_told_nowhere(trial):
     assert drawn.count(f"&lt;{limit}") == small
 
 
+def test_an_audit_says_so_in_its_title_and_begins_with_what_the_discount_assumes(found):
+    page = render(found, audited=True)
+    discount = f"{found.audit.planning_discount:g}"
+    assert f"<h1>Audit: what planning with discount {discount} assumes</h1>" in page
+    first = unescape(page[page.index('<section id="summary"') : page.index("What is advised")])
+    assert found.audit.lines()[0] in first
+    assert '<details class="fold" open>' in page[page.index('<section id="regularization"') :]
+    assert page.count('<details class="fold" open>') == 1
+    assert '<details class="fold" open>' not in render(found)
+
+
 @pytest.mark.slow
 def test_an_audit_of_single_pairs_is_left_out_where_small_counts_are(found):
     few = int(found.learned.policy.visits[found.learned.policy.visits > 0].min()) + 1

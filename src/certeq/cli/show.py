@@ -93,10 +93,12 @@ def how_far(at: Progress) -> str:
     )
 
 
-def page(learned: Learned, output: Output, work: Work, data: Path | None, **asked: Any) -> tuple[Findings, str]:
+def page(
+    learned: Learned, output: Output, work: Work, data: Path | None, planning_discount: float | None = None
+) -> tuple[Findings, str]:
     """Ask all questions of a learned policy and write the report, telling what is being done if it takes a while.
 
-    Gives what was found and the page.
+    With a planning discount, the report is above all an audit of that. Gives what was found and the page.
     """
     from certeq.base import places
     from certeq.questions.examine import examine
@@ -104,11 +106,11 @@ def page(learned: Learned, output: Output, work: Work, data: Path | None, **aske
 
     with Steps() as steps:
         with places.executor(**work.places) as executor:
-            findings = examine(
-                learned, draws=output.draws, rng=output.seed, notice=steps.begin, executor=executor, **asked
-            )
+            how: dict[str, Any] = {"draws": output.draws, "rng": output.seed, "planning_discount": planning_discount}
+            findings = examine(learned, notice=steps.begin, executor=executor, **how)
         steps.begin("Drawing and writing the report")
-        return findings, render(findings, suppress_below=output.suppress_below, **heading(output, data))
+        about = heading(output, data) | {"audited": planning_discount is not None}
+        return findings, render(findings, suppress_below=output.suppress_below, **about)
 
 
 def heading(output: Output, data: Path | None) -> dict[str, Any]:

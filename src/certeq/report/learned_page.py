@@ -33,6 +33,7 @@ def render(
     source: str = "",
     suppress_below: int = 0,
     manifest: Mapping[str, Any] | None = None,
+    audited: bool = False,
 ) -> str:
     """Write the page.
 
@@ -48,6 +49,8 @@ def render(
         Pairs tried fewer times than this, but at least once, are only told to be below it, everywhere in the page.
     manifest
         What else should be kept about how the page was made, such as the seed.
+    audited
+        Whether the page is above all about what a planning discount assumes, and begins with that.
     """
     whole("suppress_below", suppress_below, 0)
     return html.write(
@@ -55,10 +58,11 @@ def render(
         style="report.css",
         script="report.js",
         filters={"several": several},
-        title=tell.title(findings) if title is None else shorten(title, tell.LONGEST),
+        title=tell.title(findings, audited=audited) if title is None else shorten(title, tell.LONGEST),
         about=list(tell.about(findings.learned.summary, source, date, author)),
         manifest=dict(_manifest(findings, manifest or {})),
         version=certeq.__version__,
+        audited=audited,
         **dict(_context(findings, suppress_below)),
     )
 

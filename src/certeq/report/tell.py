@@ -22,8 +22,10 @@ LONGEST = 200  # characters of a title
 NEXT = 3  # observations that the first page names
 
 
-def title(findings: Findings) -> str:
+def title(findings: Findings, *, audited: bool = False) -> str:
     """What the page is about."""
+    if audited and findings.audit is not None:
+        return f"Audit: what planning with discount {number(findings.audit.planning_discount)} assumes"
     if findings.learned.indifferent:
         return "Nothing to choose: every reward is the same"
     advised, choices = int((findings.advised >= 0).sum()), int(findings.choice.sum())
