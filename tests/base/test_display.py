@@ -6,7 +6,7 @@ from html import unescape
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -14,6 +14,7 @@ import certeq
 from certeq.base.display import (
     LONGEST,
     MOST,
+    ROUNDING,
     between,
     duration,
     harmless,
@@ -66,9 +67,18 @@ def test_ends_of_intervals_have_two_digits_of_their_width(low, high, said):
     assert between(low, high) == said
 
 
+def test_intervals_side_by_side_have_the_same_decimals_if_they_are_about_as_wide():
+    assert [between(166.1, 178.2), between(134.9, 144.3), between(134.9, 144.3, (166.1, 178.2))] == [
+        "166 to 178", "134.9 to 144.3", "135 to 144",
+    ]  # fmt: skip
+    assert between(134.9, 134.95, (166.1, 178.2)) == "134.900 to 134.950"
+    assert between(-0.2, 9.4, (166.1, 178.2)) == "−0.2 to 9.4"  # on which side of 0 it ends is told
+
+
 @given(st.floats(-1e9, 1e9), st.floats(1e-3, 1e9))
 def test_ends_are_told_to_a_tenth_of_the_width_or_nearer(low, width):
     high = low + width
+    assume(width > 2 * ROUNDING * max(abs(low), abs(high)))
     told = [float(end.replace("−", "-").replace(",", "")) for end in between(low, high).split(" to ")]
     assert np.abs(np.subtract(told, (low, high))).max() <= 0.05 * (high - low) + 1e-9 * max(abs(low), abs(high))
 

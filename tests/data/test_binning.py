@@ -103,6 +103,10 @@ def test_the_report_tells_how_the_rows_are_spread():
         "2 states occur of 4 possible combinations (2 were never seen).",
         "4 rows: between 1 and 3 in a state, median 2.",
     ]
+    even = binning_report(rows_of([0, 0, 1, 1], [0] * 4, [1, 0, 0, -1], n_states=2))
+    assert "4 rows: 2 in each state." in even.lines()
+    lone = binning_report(rows_of([0, 0, 0], [0] * 3, [0, 0, -1], n_states=1))
+    assert "3 rows: all in one state." in lone.lines()
     linked = binning_report(chain(1, episodes=5, length=5), permutations=5)
     assert linked.markov is not None
     assert len(linked.lines()) == 3

@@ -54,7 +54,7 @@ def test_advice_that_is_likely_worse_is_the_first_thing_said(found):
 def test_a_model_that_does_not_fit_is_said_before_anything_else(found):
     doubtful = with_part(found, returns=UNFIT)
     assert alerts(doubtful)[0].startswith(
-        "The model does not fit, so no interval of its own can be trusted: over 8 decisions the episodes earned 3"
+        "The model does not fit, so no interval of its own can be trusted: over 8 decisions people earned 3"
     )
     assert chance(doubtful) is None
     assert "is not given: over many decisions" in next(sentences(doubtful))

@@ -11,6 +11,7 @@ from certeq.base.errors import no_number
 
 MOST = 10  # lines of a table in a notebook
 ROUNDING = 1e-11  # of a number: what differs by less does so by the order of its sums
+ALIKE = 5.0  # times as wide as another, up to which an interval takes the decimals of that
 LONG = 1e15  # numbers from here on are told by their digits that count
 LONGEST = 120  # characters of a label in a notebook
 
@@ -43,16 +44,20 @@ def number(value: Any, digits: int = 3) -> str:
     return f"{value:.{digits}g}".replace("-", "−") if size >= 1e-4 or size == 0 else f"{value:.1e}".replace("-", "−")
 
 
-def between(low: float, high: float) -> str:
+def between(low: float, high: float, beside: tuple[float, float] | None = None) -> str:
     """Ends of an interval for people, with two digits of its width: 8.5 to 14.1.
 
     From 400 draws an end is known to a thirtieth of the width or so; more digits would tell of the draws alone. Of a
-    width that is rounding, none is told.
+    width that is rounding, none is told. Of an interval ``beside`` which it stands it takes the decimals, if they suit.
     """
     width, size = abs(float(high) - float(low)), max(abs(low), abs(high))
-    if width <= ROUNDING * size or not 1e-4 <= size < LONG:
+    if width <= ROUNDING * size:
+        return f"{number(low)} to {number(low)}"
+    if not 1e-4 <= size < LONG:
         return f"{number(low)} to {number(high)}"
-    places = 1 - floor(log10(width))
+    other = 0.0 if beside is None else abs(float(beside[1]) - float(beside[0]))
+    like = other if width / ALIKE <= other <= ALIKE * width else width
+    places = 1 - floor(log10(like))
     places += any(end and not round(end, places) for end in (float(low), float(high)))  # on which side of 0, all see
     told = (f"{round(float(end), places) + 0.0:,.{max(places, 0)}f}".replace("-", "−") for end in (low, high))
     return " to ".join(told)

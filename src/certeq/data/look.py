@@ -121,8 +121,9 @@ class Look:
     def _scattered(self) -> Iterator[str]:
         middle = float(np.median(self.visits.sum(axis=1)))
         if middle < FEW and self.binning is not None:
+            few = "only 1 row" if middle <= 1 else f"{middle:g} rows or fewer"
             yield (
-                f"There are many states for so few rows: half of the states have {middle:g} rows or fewer. Cut more "
+                f"There are many states for so few rows: half of the states have {few}. Cut more "
                 "coarsely (--bins 2), or name fewer columns (--state)."
             )
 

@@ -87,10 +87,10 @@ def _posterior(findings: Findings) -> Iterator[str]:
         said = f"The chance that the advice beats what was recorded{period(findings)}{net(findings)}"
         yield f"{said} is only {better:.0%}, by the model."
     if found.watched is not None:
-        decisions = several(found.watched, "decision")
+        decisions = "1 decision" if found.watched == 1 else f"{found.watched:,} decisions or fewer"
         yield (
-            f"The advice is planned without end, but half of the episodes were watched for {decisions} or fewer: its "
-            f"value is given for these alone. To plan for them alone as well, set --horizon {found.watched}."
+            f"The advice is planned without end, but half of the episodes were watched for {decisions}: its value is "
+            f"given for these alone. To plan for them alone as well, set --horizon {found.watched}."
         )
     if RECORDED in found.names and better is None and not leading(findings):  # else the reason stands first
         yield f"How likely the advice beats what was recorded is not given: {withheld(findings)}."

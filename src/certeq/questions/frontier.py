@@ -180,9 +180,10 @@ class Tradeoffs:
             said.append(f"The chance that all limits are kept is {kept}.")
         said += self.uncharged()
         if self.watched is not None:
+            decisions = "1 decision" if self.watched == 1 else f"{self.watched:,} decisions or fewer"
             said.append(
-                f"Half of the episodes were watched for {several(self.watched, 'decision')} or fewer: for what adds "
-                f"up later there is only the model's word. To limit what was watched, set --horizon {self.watched}."
+                f"Half of the episodes were watched for {decisions}: for what adds up "
+                f"later there is only the model's word. To limit what was watched, set --horizon {self.watched}."
             )
         if limited and not self.kept:
             said.append(f"How likely the limits are kept is not given: {self.why_not}")

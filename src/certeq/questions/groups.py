@@ -84,10 +84,10 @@ class Groups:
         for group in sure:
             assert group.apart is not None
             less = "less" if group.apart.mean < 0 else "more"
-            ends = sorted(map(abs, group.apart[1:]))
+            low, high = sorted(map(abs, group.apart[1:]))
             found.append(
                 f"{quoted(group.name)} gains {number(abs(group.apart.mean))} {less} from the advice than "
-                f"{quoted(first.name)} does ({between(*ends)})."
+                f"{quoted(first.name)} does ({between(low, high)})."
             )
         if not sure and any(group.apart is not None for group in others):
             found.append(f"No group clearly gains more or less from the advice than {quoted(first.name)} does.")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from certeq.base.arrays import ArrayLike, Floats, Rng, check_level, generator, middle, whole
-from certeq.base.display import between, number, told
+from certeq.base.display import between, number, several, told
 from certeq.base.errors import InputError
 from certeq.base.texts import finite
 from certeq.data.batch import Batch
@@ -197,7 +197,7 @@ def _estimate(name: str, value: float, again: Floats, level: float, facts: _Fact
     elif len(defined) < len(again):
         notes.append(f"undefined in {len(again) - len(defined)} of {len(again)} draws, which are left out")
     if thin:
-        notes.append(f"do not trust this: in effect, {_size(facts)} of {facts.episodes:,} episodes count")
+        notes.append(f"do not trust this: in effect, {_counting(facts)}")
     if partial:
         notes.append(f"the watched part only: {facts.unwatched:.0%} of the time that counts comes after it")
     supported = facts.untried <= UNTRIED and facts.thin <= THIN
@@ -206,6 +206,12 @@ def _estimate(name: str, value: float, again: Floats, level: float, facts: _Fact
     trusted = isfinite(low) and supported and not thin and not partial
     size = facts.effective_size if weighed else None
     return Estimate(name, value, float(low), float(high), size, "; ".join(notes), trusted)
+
+
+def _counting(facts: _Facts | OffPolicy) -> str:
+    """How many of all episodes count in effect, in words."""
+    verb = "counts" if facts.episodes == 1 else "count"
+    return f"{_size(facts)} of {several(facts.episodes, 'episode')} {verb}"
 
 
 def _size(facts: _Facts | OffPolicy) -> str:
@@ -245,14 +251,11 @@ def _sentences(found: OffPolicy) -> list[str]:
     said = []
     if found.effective_size < FEW:
         said.append(
-            f"Do not trust the estimates that reweight episodes: of {found.episodes:,} episodes, "
-            f"{_size(found)} count, in effect, for this policy, and it takes at least {FEW:g}."
+            f"Do not trust the estimates that reweight episodes: in effect, {_counting(found)} for this policy, and it "
+            f"takes at least {FEW:g}."
         )
     else:
-        said.append(
-            f"Of {found.episodes:,} episodes, {_size(found)} count, in effect, for this "
-            f"policy, which is enough to go by (at least {FEW:g})."
-        )
+        said.append(f"In effect, {_counting(found)} for this policy, which is enough to go by (at least {FEW:g}).")
     if found.untried > UNTRIED:
         said.append(
             f"{found.untried:.0%} of the policy's decisions are for actions that nobody took in those states: "

@@ -76,13 +76,13 @@ class Returns:
             ]
         found = self.worst
         less = "less" if found.difference < 0 else "more"
-        onward = ", with what the model says is ahead of them," if found.onward else ""
+        onward = ", counting what it says lies ahead of them" if found.onward else ""
         return [
             "The model does not fit, so no interval of its own can be trusted: over "
-            f"{several(found.decisions, 'decision')} the episodes earned{onward} "
-            f"{number(abs(found.difference))} {less} than the fitted model expects of people who act as these did "
-            f"({abs(found.apart):.1f} standard errors). The states leave something out that matters, or the model "
-            "borrows where it should not; finer or other states (--bins, --state) may mend it."
+            f"{several(found.decisions, 'decision')} people earned {number(abs(found.difference))} {less} than the "
+            f"model expects of them{onward} ({abs(found.apart):.1f} standard errors). The states leave something out "
+            "that matters, or the model borrows where it should not; finer or other states (--bins, --state) may mend "
+            "it."
         ]
 
     def to_json(self) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def sentences(findings: Findings) -> Iterator[str]:
     yield (
         f"If rows are alike in the way the model believes, following the advice{period(findings)} is worth"
         f"{net(findings)} {number(value.mean)} (90% interval {between(value.low, value.high)}), while "
-        f"doing what was recorded is worth {number(before.mean)} ({between(before.low, before.high)}){told}."
+        f"doing what was recorded is worth {number(before.mean)} ({between(before.low, before.high, value[1:])}){told}."
     )
     if found.watched is not None:
         yield (

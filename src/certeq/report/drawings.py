@@ -79,11 +79,12 @@ def _spans(lines: Iterable[tuple[str, CredibleInterval, str]]) -> Tracks:
     """Intervals on one scale."""
     lines = list(lines)
     scale = Scale.of(end for _, span, _ in lines for end in span)
+    first = lines[0][1][1:]
     tracks = [
         Track(
             name,
             interval(scale, span.low, span.mean, span.high, color),
-            f"{number(span.mean)} ({between(span.low, span.high)})",
+            f"{number(span.mean)} ({between(span.low, span.high, first)})",
         )
         for name, span, color in lines
     ]
@@ -93,10 +94,10 @@ def _spans(lines: Iterable[tuple[str, CredibleInterval, str]]) -> Tracks:
 def _values(findings: Findings) -> Picture:
     found: Posterior = findings.posterior
     scale = Scale.of([*found.claimed, *(end for name in found.names for end in found.interval(name))])
-    lines, rows = [], []
+    lines, rows, first = [], [], found.interval(found.names[0])[1:]
     for i, name in enumerate(found.names):
         span, color = found.interval(name), f"c{i % 8}"
-        ends = between(span.low, span.high)
+        ends = between(span.low, span.high, first)
         marks = [*interval(scale, span.low, span.mean, span.high, color), Mark("diamond", scale(found.claimed[i]))]
         lines.append(Track(shorten(name, tables.BRIEF), marks, f"{number(span.mean)} ({ends})"))
         rows.append(
