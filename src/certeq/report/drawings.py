@@ -58,7 +58,7 @@ def pictures(findings: Findings, teller: tables.Teller) -> Iterator[Picture]:
         yield _path(findings.path)
     if findings.origin is not None and not teller.hidden.any():
         yield _origin(findings.origin)
-    if findings.posterior is not None:
+    if findings.posterior is not None and not learned.indifferent:  # else a scale of rounding
         yield _values(findings)
         yield _chances(findings)
     if findings.risk is not None and findings.risk.followed:

@@ -86,7 +86,7 @@ def _context(findings: Findings, limit: int) -> Iterator[tuple[str, Any]]:
     yield "rule_words", _of(rules, lambda found: _harmless(found.lines()[:1])) or []
     yield "rules", _of(rules, lambda found: overview.few_rules(teller, found))
     yield "worth", _harmless(tell.worth(findings))
-    yield "worth_drawn", _of(findings.posterior, drawings.worth)
+    yield "worth_drawn", None if learned.indifferent else _of(findings.posterior, drawings.worth)
     yield "next_steps", list(tell.next_steps(findings))
     yield "typical", tell.typical(findings, teller.few)
     yield "how_sure", _harmless(tell.how_sure(findings))
