@@ -81,7 +81,7 @@ def test_results_that_are_there_are_kept(rows, tmp_path):
     ("words", "said"),
     [
         (["--regularizer", "evidnce"], "Did you mean 'evidence'"),
-        (["--folds", "50"], "50 folds need at least as many episodes; there are 12"),
+        (["--folds", "50"], "50 folds need at least as many episodes; there are only 12"),
         (["--discount", "1.5"], "discount"),
         (["--draws", "0"], "draws"),
     ],
