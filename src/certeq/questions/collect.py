@@ -173,7 +173,8 @@ def weigh(
     tables, sizes = _tabulate(models, policies, discount, start)
     (gain, now), *left_out = (_gain(each, models, allowed) for each in _means(tables, sizes))
     error = np.sqrt((len(sizes) - 1) * np.var([each for each, _ in left_out], axis=0))
-    return Worth(gain, error, ideal - now, len(policies))
+    lost = ideal - now
+    return Worth(gain, error, lost if lost > ROUNDING * abs(ideal) else 0.0, len(policies))
 
 
 class _Models:
