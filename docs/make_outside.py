@@ -47,7 +47,8 @@ of 380 other logs of such worlds ([decision 15](decisions/0015-avoided-actions.m
 again. Safe policy improvement was begun twice; the first run was stopped for another trial on other data, before any
 value of it was seen. Networks and off-policy evaluation are of seed 43, drawn and looked at once after the choice of
 cells and the intervals had changed again ([decision 18](decisions/0018-cells.md),
-[decision 19](decisions/0019-sure-means-sure.md)), and before that rule.
+[decision 19](decisions/0019-sure-means-sure.md)), and before that rule. How much proof is asked of
+what people seldom did has changed as well since all of these, on other logs (decision 15).
 """
 
 ICU = """\
