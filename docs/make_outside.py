@@ -119,8 +119,8 @@ until the action's own rows prove it better; SPIBB trusts an action with three r
 better by more than a hundredth of the way; with fewer, proof seems to be there in part or not at all, which was not
 counted, while LCB and the plain plan gamble and, on average, win. Their worst data sets are the price: with 200
 decisions 21.7 and 20.0, where the default has 28.8. On ICU-Sepsis, on SPIBB's random MDPs and in its gridworld people
-do better than chance, are far from the best, and have more than one way: where what they usually do turned out well,
-certeq keeps to what they were at least half as likely to do, and that costs, most of all where data are rich. With a
+do better than chance, are far from the best, and have more than one way: certeq kept to what they were at least half
+as likely to do where what they usually do turned out well, and that cost, most of all where data are rich. With a
 rule of a fifth (seed 31) it lost .04 of the way to SPIBB with 50,000 patients at discount 1, where it is .11 now; but
 beside networks that rule lost the harbor and the dose by far. Where LCB wins on ICU-Sepsis at discount .99, its price
 for every uncertain step makes for short stays, and sooner is better; at discount 1 nothing clear is left of it.

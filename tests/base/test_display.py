@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import certeq
+from certeq import InputError
 from certeq.base.display import (
     LONGEST,
     MOST,
@@ -71,6 +72,8 @@ def test_intervals_side_by_side_have_the_same_decimals_if_they_are_about_as_wide
     assert [between(166.1, 178.2), between(134.9, 144.3), between(134.9, 144.3, (166.1, 178.2))] == [
         "166 to 178", "134.9 to 144.3", "135 to 144",
     ]  # fmt: skip
+    with pytest.raises(InputError, match="infinite"):
+        between(0.0, np.inf)
     assert between(134.9, 134.95, (166.1, 178.2)) == "134.900 to 134.950"
     assert between(-0.2, 9.4, (166.1, 178.2)) == "−0.2 to 9.4"  # on which side of 0 it ends is told
 

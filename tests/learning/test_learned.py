@@ -271,6 +271,28 @@ def test_equal_rewards_do_differ_in_value_where_episodes_end():
     assert any("Every reward is the same" in alert for alert in nothing.summary.alerts)
 
 
+def test_equal_rewards_do_differ_in_value_where_time_counts():
+    """Who gets the same sooner has more of it."""
+    rows = {"episode": [e for e in range(20) for _ in range(4)], "time": [], "at": [0] * 80, "pay": [1.0] * 80}
+    rows["do"] = [("slow", "fast")[(e + t) % 2] for e in range(20) for t in range(4)]
+    for e in range(20):
+        now = 0
+        for t in range(4):
+            rows["time"].append(now)
+            now += 3 if rows["do"][4 * e + t] == "slow" else 1
+    named = {"state": "at", "action": "do", "reward": "pay", "episode": "episode", "time": "time"}
+    learned = learn(read(rows, duration="times", bins={"at": "labels"}, ends="never", **named), discount=0.9)
+    assert not learned.indifferent
+    assert learned.policy.act({"at": [0]}) == ["fast"]
+    assert not any("Every reward is the same" in alert for alert in learned.summary.alerts)
+
+
+def test_equal_rewards_do_differ_in_value_where_what_was_never_tried_pays_nothing():
+    rows = [(s, a, -1, 1 - s) for s, a in ((0, 0), (0, 1), (1, 0))] * 10
+    assert not learn(made_of(rows, S=2), unvisited="zero").indifferent
+    assert learn(made_of(rows, S=2)).indifferent
+
+
 def test_nothing_is_doubted_without_reason():
     assert learn(made_of(MANY)).summary.alerts == ()
     assert learn(made_of(MANY), horizon=2).summary.alerts == ()

@@ -16,6 +16,7 @@ from certeq import InputError, Policy, learn, read
 from certeq.base.limits import most
 from certeq.learning import policy_file
 from certeq.regularizers import DEFAULT
+from certeq.report.exports import written
 
 LOG = {
     "episode": [1, 1, 1, 1, 1, 2, 2, 2, 2, 2],
@@ -176,6 +177,50 @@ def test_rows_that_lack_a_value_and_do_not_say_when_they_were_get_no_advice():
     assert (advice.action[~gone] >= 0).all()
     assert advice.reason[np.flatnonzero(gone)[0]].endswith("fill it in, or give the rows 'stay' and 'hour' too")
     assert policy.apply({"lab": [1.0, 2.0]}).reason == ("", "")
+
+
+def later_rows():
+    """The same, where every other episode begins without a value: that is a cell of its own."""
+    table = carried_rows()
+    return table | {"lab": np.where(np.arange(240) % 12 == 0, np.nan, table["lab"])}
+
+
+def test_where_episode_and_time_do_not_tell_which_value_came_last_nothing_is_guessed():
+    table = later_rows()
+    policy = learn(read(table, missing="last", **LAB), discount=0.9).policy
+    rows = {"stay": [1, 1, 1, 2, 2, None, 3, 3], "hour": [0, 1, 1, 0, 1, 0, 0, 1]}
+    lab = [1.0, 2.0, None, 2.0, None, None, None, None]
+    found = policy.apply(rows | {"lab": lab})
+    lost = found.reason[2]
+    assert lost.endswith("last value of the episode, and 'stay' and 'hour' do not tell which: fill it in")
+    assert [found.reason[i] for i in (2, 5)] == [lost, lost]
+    np.testing.assert_array_equal(found.action[[2, 5]], -1)
+    assert found.state[4] == found.state[3]
+    assert found.state[6] == found.state[7] >= 0  # nothing was measured yet, which is a cell of its own
+    turned = np.array([2, 0, 1, 4, 3, 5, 7, 6])
+    again = policy.apply({name: [column[i] for i in turned] for name, column in (rows | {"lab": lab}).items()})
+    np.testing.assert_array_equal(again.action, found.action[turned])
+    with pytest.raises(InputError, match="Columns must have one length"):
+        policy.apply({"lab": [None], "stay": [1, 2], "hour": [0, 1]})
+
+
+def test_no_value_is_carried_over_where_only_marks_told_episodes_apart():
+    table = carried_rows()
+    done = table["hour"] == 5
+    named = {name: column for name, column in table.items() if name in ("lab", "dose", "gain")} | {"over": done}
+    words = {name: LAB[name] for name in ("state", "action", "reward")}
+    policy = learn(read(named, missing="last", done="over", layout="long", **words), discount=0.9).policy
+    found = policy.apply({"lab": [0.0, None], "over": [True, False]})
+    assert found.action[1] == -1
+    assert found.reason[1].endswith("with the last value of the episode: fill it in")
+
+
+def test_exports_give_no_advice_where_a_last_value_would_be_taken():
+    policy = learn(read(later_rows(), missing="last", **LAB), discount=0.9).policy
+    assert any("missing" in name for name in policy.state_names)
+    assert [code.missing for code in written.of(policy).codes] == [None]
+    kept = learn(read(later_rows(), missing="category", **LAB), discount=0.9).policy
+    assert [code.missing for code in written.of(kept).codes] != [None]
 
 
 @pytest.mark.parametrize("told", [[], {"columns": []}, {"columns": ["lab"], "episode": 3}, {"columns": "lab"}])

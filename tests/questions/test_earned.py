@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import certeq
 import naive
+from certeq import Batch
 from certeq.questions import sparse_draws
 from certeq.questions.earned import overstated, resting
 from certeq.questions.posterior import posterior
@@ -33,6 +34,21 @@ def test_what_people_earned_is_followed_by_hand(seed, decisions, ends):
     chain, gain = random_rows(rng, (3, 3), ends=ends), rng.normal(size=3) + 0.5
     found = overstated(batch, batch.reward, stepping(chain, gain), GAMMA, decisions)
     assert found == pytest.approx(naive.overstated(listed(batch), chain.tolist(), gain.tolist(), GAMMA, decisions))
+
+
+def test_what_sections_tell_is_scaled_up_to_the_time_that_an_episode_takes():
+    """Of one long episode and of the same rows in fifteen, a model says as much too much for each decision."""
+    n, gamma = 900, 0.99
+    rng = np.random.default_rng(0)
+    rows = {"state": np.zeros(n, dtype=int), "action": np.zeros(n, dtype=int), "next_state": np.zeros(n, dtype=int)}
+    pays = 0.001 * rng.normal(size=n)
+
+    def found(length):
+        batch = Batch(**rows, n_states=1, n_actions=1, reward=pays, episode=np.arange(n) // length)
+        return overstated(batch, pays, lambda values: 0.1 + gamma * values, gamma, None)
+
+    assert found(900) == pytest.approx(0.1 * (1 - gamma**200) / (1 - gamma), rel=0.02)
+    assert found(60) == pytest.approx(0.1 * (1 - gamma**60) / (1 - gamma), rel=0.02)
 
 
 @given(SEEDS)

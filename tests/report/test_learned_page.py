@@ -140,7 +140,7 @@ def test_where_the_advice_only_repeats_what_was_usual_the_first_page_says_so():
     found = examine(certeq.learn(certeq.read(rows, state="stock", next_state="next_stock")), draws=50)
     assert (int(found.choice.sum()), found.usual) == (1, 3)
     assert "In 3 states that only repeats what was usual: all else was tried too seldom to be advised." in advice(found)
-    assert dict(in_short(found, 0, 0))["policy"].endswith("with a choice; in 3 more only the usual one may be advised")
+    assert dict(in_short(found, 0, 0))["policy"].endswith("with a choice; in 3 more, only the usual one may be advised")
     assert next(next_steps(found)).partition("” where stock is ")[2] in {"0", "1", "2", "3"}
 
 

@@ -51,7 +51,7 @@ def between(low: float, high: float, beside: tuple[float, float] | None = None) 
     width that is rounding, none is told. Of an interval ``beside`` which it stands it takes the decimals, if they suit.
     """
     width, size = abs(float(high) - float(low)), max(abs(low), abs(high))
-    if width <= ROUNDING * size:
+    if isfinite(size) and width <= ROUNDING * size:
         return f"{number(low)} to {number(low)}"
     if not 1e-4 <= size < LONG:
         return f"{number(low)} to {number(high)}"

@@ -27,6 +27,7 @@ class Carried(NamedTuple):
     columns: tuple[str, ...]
     episode: str | None
     time: str | None
+    marked: bool = False  # whether episodes were told apart by marks of their ends, which new rows do not have yet
 
 
 @dataclass(frozen=True)

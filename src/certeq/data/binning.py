@@ -173,7 +173,9 @@ class BinningReport:
             seen += f" of {self.possible:,} possible combinations ({never} never seen)"
         spread = f"between {self.fewest:,} and {self.most:,} in a state, median {self.median:g}"
         if self.fewest == self.most:
-            spread = "all in one state" if self.used == 1 else f"{self.most:,} in each state"
+            spread = (
+                f"{'all ' if self.rows > 1 else ''}in one state" if self.used == 1 else f"{self.most:,} in each state"
+            )
         return [f"{seen}.", f"{several(self.rows, 'row')}: {spread}.", *(self.markov.lines() if self.markov else [])]
 
 

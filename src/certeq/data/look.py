@@ -114,16 +114,16 @@ class Look:
         thin = int((tried < FEW).sum())
         yield (
             f"More than one action was tried in {choice:,} of {several(len(self.visits), 'state')}. The median "
-            f"number of rows of a tried pair is {np.median(tried):g}; {thin:,} of {several(len(tried), 'pair')} have "
-            f"fewer than {FEW}."
+            f"number of rows of a tried pair is {np.median(tried):g}; {thin:,} of {several(len(tried), 'pair')} "
+            f"{'has' if thin == 1 else 'have'} fewer than {FEW}."
         )
 
     def _scattered(self) -> Iterator[str]:
         middle = float(np.median(self.visits.sum(axis=1)))
         if middle < FEW and self.binning is not None:
-            few = "only 1 row" if middle <= 1 else f"{middle:g} rows or fewer"
+            few = several(max(int(middle), 1), "row")
             yield (
-                f"There are many states for so few rows: half of the states have {few}. Cut more "
+                f"There are many states for so few rows: half of the states have at most {few}. Cut more "
                 "coarsely (--bins 2), or name fewer columns (--state)."
             )
 

@@ -268,8 +268,8 @@ class Case:
 
     @property
     def habits(self) -> Floats | float:
-        """How many standard errors better what people usually did turned out than the rest; 0 where nobody asks."""
-        return self._careful[1] if self.usual is None and self._asks_people else 0.0
+        """How many standard errors better what people usually did turned out than the rest; NaN where nobody asks."""
+        return self._careful[1] if self.usual is None and self._asks_people else np.nan
 
     @property
     def _asks_people(self) -> bool:

@@ -344,8 +344,9 @@ def _clear(policy: Policy, why: str) -> tuple[int | None, str]:
 
 
 def _indifferent(case: Case) -> bool:
-    """Whether rewards are all the same, and values too: where episodes end, there are fewer rewards."""
-    return case.data.alike and not (case.data.endings and np.any(case.by_pair))
+    """Whether rewards are all the same, and values too: of fewer rewards, or of later ones, they are not."""
+    fewer = case.data.endings > 0 or case.fade is not None or case.rules.unvisited == "zero"
+    return case.data.alike and not (fewer and np.any(case.by_pair))
 
 
 def _beyond(case: Case, plan: Plan | FinitePlan) -> str:

@@ -162,21 +162,27 @@ class Policy:
     def _carry(self, table: Mapping[str, Any]) -> tuple[Mapping[str, Any], Integers, str]:
         """The table with last values for missing ones, if they were taken; rows that lack one and its order; why."""
         how, nobody = self.carried, np.zeros(0, dtype=np.int64)
-        if how is None or not all(name in table for name in how.columns):
+        if how is None:
             return table, nobody, ""
-        gone = {name: column(table[name], name).missing for name in how.columns}
+        gone = {name: values.missing for name, values in self.recipe.read(table).items() if name in how.columns}
         lost = np.flatnonzero(np.logical_or.reduce([*gone.values()]))
+        if not len(lost):
+            return table, nobody, ""
         by = [name for name in (how.episode, how.time) if name is not None]
-        if not len(lost) or all(name in table for name in by):
+        order, why = " and ".join(map(repr, by)), ": fill it in"
+        if not all(name in table for name in by):
+            why += f", or give the rows {order} too"
+        elif not how.marked:
             from certeq.data.reading.blanks import carry_forward
 
-            return carry_forward(table, how) if len(lost) else table, nobody, ""
+            table, unknown = carry_forward(table, how)
+            lost, why = np.flatnonzero(unknown), f", and {order} {'do' if len(by) > 1 else 'does'} not tell which{why}"
         names = " or ".join(repr(name) for name, missing in gone.items() if missing.any())
-        why = (
-            f"{names} is missing, for which the policy was learned with the last value of the episode: fill it in, "
-            f"or give the rows {' and '.join(map(repr, by))} too"
+        return (
+            table,
+            lost,
+            f"{names} is missing, for which the policy was learned with the last value of the episode{why}",
         )
-        return table, lost, why
 
     def _words(
         self, state: Integers, when: tuple[Integers, ...]
@@ -222,10 +228,14 @@ class Policy:
             return None
         names = told.get("columns") if isinstance(told, Mapping) else None
         by = [told.get(role) for role in ("episode", "time")] if isinstance(told, Mapping) else []
-        good = isinstance(names, list | tuple) and len(names) > 0 and all(isinstance(name, str) for name in names)
+        good = (
+            isinstance(names, list | tuple)
+            and len(names) > 0
+            and all(name in self.recipe.column_names for name in names)
+        )
         if not good or not all(name is None or isinstance(name, str) for name in by):
             raise InputError("The policy file is damaged: data.carried must name columns, an episode and a time.")
-        return Carried(tuple(names or ()), *by)
+        return Carried(tuple(names or ()), by[0], by[1], bool(told.get("marked")))
 
     def _when(self, rows: int, step: Any) -> tuple[tuple[Integers, ...], Any]:
         """Which decision each row is about, and whether that is beyond the horizon."""

@@ -45,6 +45,7 @@ SURE = 2.0  # standard errors; docs/decisions/0015-avoided-actions.md
 LIKELY = 1.0  # standard errors that are enough where habits did not turn out well
 LEAST = 5  # rows without which nothing is proven
 FEW = 2  # rows without which nothing is likely
+ROUNDING = 1e-12  # of what the actions of a state are worth: differences below are none
 ROUNDS = 3  # of planning anew, at most
 
 
@@ -56,14 +57,14 @@ def prove(
     discount: float,
     horizon: int | None = None,
     min_visits: int = 1,
-    told: Floats | float = 0.0,
+    told: Floats | float = np.nan,
     rounds: int = ROUNDS,
     engine: str = "auto",
 ) -> Model:
     """The model with more actions allowed: those that were tried, avoided, and are better for sure.
 
     ``paid`` is what going on and what ending pays, ``(..., S, A)`` each; ``scatter`` is how rewards vary, ``(...)``,
-    and ``told`` is t, ``(...)``, 0 where nobody asks.
+    and ``told`` is t, ``(...)``, NaN where nobody asks.
     """
     if not model.counts.sparse and compiled.worth(model.counts.batch, model.counts.n_states):
         engine = "numba"  # also for the few data sets that are planned anew
@@ -107,7 +108,7 @@ def _better(
     engine: str,
 ) -> Booleans:
     """Which actions that may not be advised are better than those that may, for sure, ``(..., S, A)``."""
-    doubt = ((told != 0) & (told <= TELLING))[..., None, None]  # that people avoided what harms
+    doubt = (told <= TELLING)[..., None, None]  # that people avoided what harms
     open_to = _open(model, min_visits, np.where(doubt, FEW, LEAST))
     if not open_to.any():
         return open_to
@@ -129,8 +130,11 @@ def _better(
 def careful(
     model: Model, table: Floats, paid: tuple[Floats, Floats], discount: float, horizon: int | None = None
 ) -> tuple[Model, Floats]:
-    """The model with less allowed where people acted differently in different states; and t, ``(...)``."""
-    visits, untold = np.broadcast_to(model.counts.visits, model.allowed.shape), np.zeros(model.allowed.shape[:-2])
+    """The model with less allowed where people acted differently in different states; and t, ``(...)``, else NaN."""
+    visits, untold = (
+        np.broadcast_to(model.counts.visits, model.allowed.shape),
+        np.full(model.allowed.shape[:-2], np.nan),
+    )
     apart = differ(visits)
     if not apart.any():
         return model, untold
@@ -140,7 +144,7 @@ def careful(
     if (strict == model.allowed).all():
         return model, untold
     plan = solve_model(replace(model, allowed=strict), table, discount, horizon=horizon)
-    told = np.where(apart, _told(model, visits, here - everywhere, paid, _ahead(plan), discount), 0.0)
+    told = np.where(apart, _told(model, visits, here - everywhere, paid, _ahead(plan), discount), np.nan)
     return replace(model, allowed=np.where(apart[..., None, None], strict, model.allowed)), told
 
 
@@ -152,7 +156,9 @@ def _told(
     mass = rows.mass()
     worth = mass * going + (1 - mass) * ending + discount * rows.expect(ahead)
     more = more - (visits * more).sum(axis=-1, keepdims=True) / np.maximum(visits.sum(axis=-1, keepdims=True), 1)
-    gain = (visits * more * worth).sum(axis=-1)
+    each = visits * more * worth
+    gain = each.sum(axis=-1)
+    gain = np.where(np.abs(gain) > ROUNDING * np.abs(each).sum(axis=-1), gain, 0.0)  # actions that are worth the same
     size = np.abs(gain).max(axis=-1, keepdims=True, initial=0.0)
     gain = gain / np.where(size > 0, size, 1.0)
     return np.asarray(gain.sum(axis=-1) / np.maximum(np.sqrt((gain**2).sum(axis=-1)), 1e-300))

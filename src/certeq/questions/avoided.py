@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
 
 from certeq.base.arrays import Integers
 from certeq.base.display import number, several, told
+from certeq.base.texts import finite
 from certeq.learning.learned import Learned, asked
 from certeq.learning.proven import CAREFUL, LEAST, SURE, TELLING
 from certeq.learning.shown import AHEAD
@@ -21,7 +23,7 @@ class Avoided:
     """What the plain plan advises, beside what is advised where only actions that were tried often enough may be."""
 
     min_share: float
-    habits: float  # standard errors by which what people usually did turned out better than the rest
+    habits: float  # standard errors by which what people usually did turned out better than the rest; or NaN
     shown: float  # standard errors by which what they seldom did turned out better where they did it, over all states
     kept_out: int  # pairs that were tried, and yet may not be advised
     advice: Integers  # (S,), -1 for none
@@ -61,21 +63,22 @@ class Avoided:
         if not self.kept_out:
             return ["Every action that was tried may be advised: none was much rarer than the usual one of its state."]
         kept = several(self.kept_out, "pair was", "pairs were")
-        share = max(self.min_share, CAREFUL) if self.habits else self.min_share
+        share = self.min_share if isnan(self.habits) else max(self.min_share, CAREFUL)
         found = [
             f"{kept} less than {number(share)} times as likely to be chosen as the usual action of the same state, by "
-            "how people acted there and elsewhere, and may not be advised, since what followed does not show for sure "
-            "that such an action is better: people who act with care avoid what harms, and a model hardly sees it."
+            "how people acted there and elsewhere, and may not be advised, since what followed does not show that such "
+            "an action is better. People who take care avoid what does harm, so the rows hardly show the harm."
         ]
         if self.well:
             found.append(
                 "What people usually did seems to have turned out better than the rest, over all states "
-                f"(by {number(round(self.habits, 1))} standard errors), so much proof is asked of what they seldom did."
+                f"(by {number(round(self.habits, 1))} standard errors), so what they seldom did is advised only on "
+                "strong proof."
             )
-        elif self.habits:
+        elif not isnan(self.habits):
             found.append(
-                "That what people usually did turned out better than the rest, over all states, does not show, so less "
-                "proof is asked of what they seldom did."
+                "What people usually did did not clearly turn out better than the rest, over all states, so weaker "
+                "proof is enough for what they seldom did."
             )
         if not len(where):
             return [*found, "The advice would be the same without this rule."]
@@ -95,7 +98,7 @@ class Avoided:
             "format": "certeq-avoided",
             "version": 1,
             "min_share": self.min_share,
-            "habits": self.habits,
+            "habits": finite(self.habits),
             "shown": self.shown,
             "pairs_kept_out": self.kept_out,
             "states": list(self.state_names),

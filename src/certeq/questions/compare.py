@@ -47,7 +47,6 @@ from certeq.regularizers.learned_target import Believed
 
 STRENGTHS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 LARGEST = 8_000_000  # S * A * S above which models are not written out
-BLOCKS = 10  # of neighboring rows in each fold, where there is only one episode
 MAGNITUDES = 64  # draws of the prior magnitudes that the expected error is averaged over
 
 
@@ -183,8 +182,11 @@ def _split(batch: Batch, folds: int, random: np.random.Generator) -> _Parts:
     cut = batch.episode is not None and number > len(np.unique(batch.episode))
     units = "rows" if batch.episode is None else "sections of long episodes" if cut else "episodes"
     if number < folds:
-        way_out = "Lower folds= or --folds" if number > 1 else "Collect more, or name the column that tells them apart"
-        raise InputError(f"{folds} folds need at least as many {units}; there are only {number}. {way_out}.")
+        way_out = "Lower folds= or --folds" if number > 1 else "Collect more"
+        if number == 1 and batch.episode is not None:
+            way_out += ", or name the column that tells them apart"
+        there = f"there {'is' if number == 1 else 'are'} only {number}"
+        raise InputError(f"{folds} folds need at least as many {units}; {there}. {way_out}.")
     fold = random.permutation(np.arange(number) % folds)[unit]
     outcome = np.where(batch.ended, S, batch.next_state)
     cell = (batch.state * A + batch.action) * (S + 1) + outcome

@@ -21,7 +21,7 @@ import numpy as np
 
 from certeq.base.arrays import Floats
 from certeq.data.batch import Batch
-from certeq.data.order import sections
+from certeq.data.order import episodes, sections
 
 LONGEST = 200  # decisions that are compared
 
@@ -32,7 +32,8 @@ def overstated(
     """How much more a model says that people earned in an episode than they did, on average; 0 if no more.
 
     ``paid`` is what each row was paid, ``step`` what one more decision makes of values ``(S,)`` where people act as
-    they did. Of an episode that was cut off before so many ``decisions``, as many are compared as it has.
+    they did. Of an episode that was cut off before so many ``decisions``, as many are compared as it has. Where they
+    are few, sections of long ones are compared, and what these tell is scaled up to the time that an episode takes.
     """
     if batch.episode is None or len(batch) == 0:
         return 0.0
@@ -45,7 +46,9 @@ def overstated(
     last = batch.ended[order.row[order.last]] & (order.length <= most)
     compared = np.where(last, most, np.minimum(order.length, most))
     says = np.array(expected)[compared, batch.state[order.row[order.begin]]]
-    return max(0.0, float(np.mean(says - earned)))
+    time = np.cumsum(discount ** np.arange(most))
+    whole, part = (time[np.minimum(each.length, most) - 1].mean() for each in (episodes(batch), order))
+    return max(0.0, float(np.mean(says - earned) * whole / part))
 
 
 def resting(batch: Batch, paid: Floats, often: Floats, values: Floats, discount: float) -> float:

@@ -210,7 +210,7 @@ def _estimate(name: str, value: float, again: Floats, level: float, facts: _Fact
 
 def _counting(facts: _Facts | OffPolicy) -> str:
     """How many of all episodes count in effect, in words."""
-    verb = "counts" if facts.episodes == 1 else "count"
+    verb = "counts" if _size(facts) == "1" else "count"
     return f"{_size(facts)} of {several(facts.episodes, 'episode')} {verb}"
 
 

@@ -68,7 +68,7 @@ class Returns:
     def lines(self) -> list[str]:
         """The comparison in words."""
         if self.agrees is None:
-            return [f"{several(self.episodes, 'episode is', 'episodes are')} too few to tell whether the model fits."]
+            return ["There are too few episodes to tell whether the model fits."]
         if self.agrees:
             return [
                 "The fitted model, with actions taken as people took them, earns what the episodes earned, over "

@@ -208,7 +208,7 @@ def in_short(findings: Findings, alerts: int, opened: int) -> Iterator[tuple[str
         yield "policy", SAME.rstrip(".")
         yield "sure", "Whatever is done is worth the same"
     elif findings.posterior is not None and choices:
-        kept = f"; in {findings.usual:,} more only the usual one may be advised" if findings.usual else ""
+        kept = f"; in {findings.usual:,} more, only the usual one may be advised" if findings.usual else ""
         yield "policy", f"One action is clearly best in {clear}{kept}"
         better = sure.chance(findings)
         told = "not given" if better is None else in_a_sentence(percent(better, findings.posterior.draws))

@@ -124,6 +124,18 @@ def test_the_last_value_of_the_episode_is_carried_on_and_nothing_before_the_firs
     )
 
 
+def test_a_column_that_is_left_out_may_have_been_said_to_be_carried_on():
+    """Its name is that of an outcome, and it is known only when the episode is over."""
+    e = np.arange(240) // 6
+    rows = {
+        "episode": e, "time": np.arange(240) % 6, "sbp": [None if i % 5 == 1 else float(i % 3) for i in range(240)],
+        "outcome": np.array(["good", "bad", "fair"])[e % 3].tolist(), "action": np.arange(240) * 7 % 11 % 2,
+        "reward": np.sin(np.arange(240)),
+    }  # fmt: skip
+    batch = read(rows, missing={"sbp": "last", "outcome": "last"}, ends="never")
+    assert batch.carried.columns == ("sbp",)
+
+
 def test_rows_are_carried_on_in_order_of_time_however_they_stand():
     order = np.random.default_rng(0).permutation(8)
     shuffled = {name: [values[i] for i in order] for name, values in GAPS.items()}

@@ -38,7 +38,8 @@ def test_a_reward_that_sounds_like_harm_is_asked_about(name):
 HARMS = """mort mort_28d hospital_mort hospMort28 ICUMortality DEATH_EVENT hospital_expire_flag deceased expired
     bleeding stroke symptoms sofa waiting waitTime price bill readmit no_of_deaths avoidable_deaths late fees charged"""
 OTHERS = """amortized billboard billion related filled later latent feed install skilled plate mortgage harmony
-    hospitality survived alive no_death uptime savings cost_savings survived_stroke delayed_reward alive_at_discharge"""
+    hospitality survived alive no_death uptime savings cost_savings survived_stroke delayed_reward alive_at_discharge
+    pain_relief mortality_reduced symptoms_improved"""
 
 
 @pytest.mark.parametrize("name", HARMS.split())
@@ -51,11 +52,12 @@ def test_words_within_other_words_and_words_for_the_opposite_do_not(name):
     assert not bad_sounding(name)
 
 
-def test_of_several_harms_a_person_chooses():
+def test_of_several_harms_and_of_what_may_be_a_measurement_a_person_chooses():
     table = named("deaths") | {"cost": ROWS["bill"]}
     assert check(named("deaths")).request == Request(cost="deaths")
-    assert check(table).request is None
+    assert [check(each).request for each in (table, named("sofa"))] == [None, None]
     assert "--cost deaths" in check(table).refused[0]
+    assert "--cost sofa" in check(named("sofa")).refused[0]
 
 
 @pytest.mark.parametrize("name", ["reward", "benefit", "score", "neg_cost", "costume", "deaths_avoided", "lossless"])

@@ -174,8 +174,10 @@ def relate(
 
 def _carried(recipe: Recipe, request: Request, roles: Roles) -> Carried | None:
     """Columns of the states in which last values were taken for missing ones; None where that was not asked for."""
-    names = tuple(name for name, way in ways(request, roles).items() if way == "last" and name in recipe.column_names)
-    return Carried(names, roles.episode, roles.time) if names else None
+    default, single = request.by_column("missing")
+    names = tuple(name for name in recipe.column_names if single.get(name, default) == "last")
+    marked = roles.episode is None and (roles.done or roles.truncated) is not None
+    return Carried(names, roles.episode, roles.time, marked) if names else None
 
 
 def _link(table: Table, roles: Roles, request: Request) -> tuple[dict[str, Column], Integers, Links]:

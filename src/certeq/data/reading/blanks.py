@@ -15,7 +15,7 @@ from certeq.data.reading.endings import flag
 from certeq.data.reading.roles import MARKS, Roles
 from certeq.data.reading.rows import Sequence, sequence
 from certeq.data.recipes import column
-from certeq.data.recipes.columns import Column
+from certeq.data.recipes.columns import Column, of_one_length
 from certeq.data.recipes.fitting import say_bins
 from certeq.data.request import Request
 
@@ -105,7 +105,7 @@ def carry(
             continue
         if way == "last":
             found = found or sequence(columns, roles, rows)
-            filled[name] = _carried(columns[name], found)
+            filled[name] = columns[name].take(_last_known(columns[name].missing, found))
         left = int(filled[name].missing.sum())
         done = [
             f"the last value of the episode was taken in {gone - left:,}" * (way == "last"),
@@ -116,21 +116,48 @@ def carry(
     return filled, tuple(notes)
 
 
-def carry_forward(table: Mapping[str, Any], how: Carried) -> dict[str, Any]:
-    """New rows with the last value of the episode where one is missing, as when the rows were read."""
-    roles = Roles(how.columns, (), (), episode=how.episode, time=how.time)
-    names = filter(None, (*how.columns, how.episode, how.time))
-    columns = {name: column(table[name], name) for name in names}
-    found = sequence(columns, roles, np.arange(len(columns[how.columns[0]])))
-    return {**table, **{name: _carried(columns[name], found) for name in how.columns}}
+def carry_forward(table: Mapping[str, Any], how: Carried) -> tuple[dict[str, Any], Booleans]:
+    """New rows with the last value of the episode where one is missing, and rows that lack one nobody can tell.
+
+    Nobody can where the episode or the time is blank, nor once two rows of an episode have the same time.
+    """
+    by = [name for name in (how.episode, how.time) if name is not None]
+    columns = of_one_length({name: column(table[name], name) for name in (*how.columns, *by)})
+    n = len(columns[how.columns[0]])
+    lacking = np.logical_or.reduce([columns[name].missing for name in how.columns])
+    rows = np.flatnonzero(~np.logical_or.reduce([np.zeros(n, dtype=bool), *(columns[name].missing for name in by)]))
+    placed = {name: values.take(rows) for name, values in columns.items()}
+    found = sequence(placed, Roles(how.columns, (), (), episode=how.episode, time=how.time), rows)
+    filled = {}
+    for name in how.columns:
+        source = np.arange(n)
+        source[rows] = rows[_last_known(placed[name].missing, found)]
+        filled[name] = columns[name].take(source)
+    known = np.zeros(n, dtype=bool)
+    known[rows[found.order]] = ~_after_tie(found)
+    return {**table, **filled}, lacking & ~known
 
 
-def _carried(column: Column, found: Sequence) -> Column:
-    n = len(column)
-    there = ~column.missing[found.order]
-    begins = np.append(True, found.episode[1:] != found.episode[:-1])
-    start = np.maximum.accumulate(np.where(begins, np.arange(n), 0))
-    last = np.maximum.accumulate(np.where(there, np.arange(n), -1))
-    source = np.empty(n, dtype=np.int64)
-    source[found.order] = found.order[np.where(last >= start, last, np.arange(n))]
-    return column.take(source)
+def _start(found: Sequence) -> Integers:
+    """Where the episode of each row in order begins."""
+    begins = np.append(True, found.episode[1:] != found.episode[:-1])[: len(found.episode)]
+    return np.maximum.accumulate(np.where(begins, np.arange(len(begins)), 0))
+
+
+def _after_tie(found: Sequence) -> Booleans:
+    """Rows in order from the first on that has the time of another one in its episode."""
+    n = len(found.order)
+    if found.clock is None or n < 2:
+        return np.zeros(n, dtype=bool)
+    same = (found.episode[1:] == found.episode[:-1]) & (found.clock[1:] == found.clock[:-1])
+    tied = np.append(same, False) | np.append(False, same)
+    return np.asarray(np.maximum.accumulate(np.where(tied, np.arange(n), -1)) >= _start(found))
+
+
+def _last_known(missing: Booleans, found: Sequence) -> Integers:
+    """For each row the row of its episode that has the last value; itself where there is none."""
+    place = np.arange(len(missing))
+    last = np.maximum.accumulate(np.where(missing[found.order], -1, place))
+    source = np.empty_like(place)
+    source[found.order] = found.order[np.where(last >= _start(found), last, place)]
+    return source

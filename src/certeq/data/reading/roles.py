@@ -53,8 +53,9 @@ UNWANTED = """accident* adverse* amputat* anxi* arrest* attrition backlog* bad b
     septic severe severit* shortage* shortfall* sick* sofa apache spend* spent spoil* stockout* stress* stroke strokes
     suffer* suicid* symptom* tardiness tardy theft* thrombosis toxic* uninstall* unpaid unsubscrib* violat* vomit* wait
     waited waiting waits wastage waste wasted wastes worse* wound* wrong*"""  # words, and beginnings of words
-TURNED = """neg negative minus saved saving* avoided avoidance averted prevented reduction free without no not surviv*
-    reward rewards"""  # then it is wanted
+SURELY = "cost costs dead death deaths deceas* died dies mort mortal*"  # no measurement that states are made of
+TURNED = """neg negative minus saved saving* avoided avoidance averted prevented reduc* decreas* improv* relie* resolved
+    solved free without no not surviv* reward rewards"""  # then it is wanted
 INDEX = ("", "index", "unnamed0", "level0", "rownumber", "rowid", "row", "rownames")  # numbers of rows, not states
 LATER = re.compile(r"^next[_ .]|[_ .]next$|['′]$", re.IGNORECASE)  # belongs to the next row, whatever it is
 NUMBERED = re.compile(r"(state|states|s|obs|observation|observations|feature|x)\d+")
@@ -158,6 +159,7 @@ def find_roles(
             "next_state=, episode= or time= (--next-state, --episode, --time), or layout='long' if the whole table is "
             f"one episode in order. {_columns(names)}"
         )
+    taken |= set(known.get("beside") or ())
     counted = next((name for name in names if plain(name) == COUNTED and name not in taken), None)
     if counted is not None and not following and not roles["time"] and known.get("time") is None:
         raise InputError(
@@ -359,7 +361,7 @@ def _not_found(role: str, names: Sequence[str]) -> InputError:
     return InputError(
         f"I cannot tell which column is the {_role(role)}. Say it with {role}= (--{option} on the command line).{also} "
         f"{_columns(names)}",
-        remedy={"cost": harms[0]} if len(harms) == 1 else {},  # of several, a person has to choose
+        remedy={"cost": harms[0]} if len(harms) == 1 and _has(plain(harms[0]), SURELY) else {},  # else a person chooses
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certeq.base.arrays import Booleans, Floats, Integers
+from certeq.base.errors import InputError
 
 Kind: TypeAlias = Literal["text", "integer", "boolean", "date", "float"]
 Label: TypeAlias = str | int | float | bool
@@ -98,6 +99,14 @@ class Distinct:
     kind: Kind
     labels: tuple[Label, ...]
     codes: Integers
+
+
+def of_one_length(columns: dict[str, Column]) -> dict[str, Column]:
+    """The columns, if each has as many values as any other."""
+    if len({len(values) for values in columns.values()}) > 1:
+        lengths = ", ".join(f"{name}: {len(values):,}" for name, values in columns.items())
+        raise InputError(f"Columns must have one length, a value for each row; got {lengths}.")
+    return columns
 
 
 def _distinct(column: Column) -> Distinct:

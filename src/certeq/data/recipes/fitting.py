@@ -183,10 +183,11 @@ def refuse_commas(name: str, values: Column, rows: Integers | None = None, *, la
     others = [word for word, has in zip(words, comma, strict=True) if not has]
     if not any(comma) or np.isnan(text_numbers(others)).any():
         return
-    row = int(first(np.array([*comma, False])[found.codes])[0])
+    clear = [bool(DECIMAL.fullmatch(word)) and not THOUSANDS.fullmatch(word) for word in words]  # it is a decimal comma
+    row = int(first(np.array([*(clear if any(clear) else comma), False])[found.codes])[0])
     word = str(values.label(row))
     plain, pointed = word.replace(",", ""), word.replace(",", ".")
-    if not all(THOUSANDS.fullmatch(word) for word in words if "," in word):
+    if any(clear):
         said = f"a decimal comma. Write {pointed}, or separate the columns by ; instead of commas"
     elif DECIMAL.fullmatch(word):
         said = f"commas between thousands. Write {plain}, or {pointed} if the comma is a decimal mark"

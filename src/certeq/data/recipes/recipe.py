@@ -19,7 +19,7 @@ from certeq.base.errors import InputError, nearest
 from certeq.base.forms import Whole, damaged, fill, whole_table
 from certeq.data.positions import MOST_DISPLACEMENTS, Positions
 from certeq.data.recipes.axes import FORMS, NOWHERE, PRESENT, UNKNOWN, Axis, Bins, Labels, OrMissing, Present
-from certeq.data.recipes.columns import TABLE_LIMIT, Column, clipped, compact, label_text, shown
+from certeq.data.recipes.columns import TABLE_LIMIT, Column, clipped, compact, label_text, of_one_length, shown
 from certeq.data.recipes.containers import column
 
 VERSION = 1
@@ -159,11 +159,7 @@ class Recipe:
                 f"The rows have no column {missing[0]!r}, which the states are made of.{nearest(missing[0], there)} "
                 f"They have: {', '.join(there[:30])}."
             )
-        columns = {name: column(table[name], name) for name in self.column_names}
-        if len({len(values) for values in columns.values()}) > 1:
-            lengths = ", ".join(f"{name}: {len(values):,}" for name, values in columns.items())
-            raise InputError(f"Columns must have one length, a value for each row; got {lengths}.")
-        return columns
+        return of_one_length({name: column(table[name], name) for name in self.column_names})
 
     def states(self, codes: list[Integers]) -> Integers:
         """State of each row from its code on each axis."""

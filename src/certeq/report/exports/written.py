@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -86,7 +87,7 @@ def of(policy: Policy) -> Written:
     return Written(
         actions=list(policy.action_names),
         horizon=policy.horizon,
-        codes=[_coding(axis) for axis in policy.recipe.axes],
+        codes=[_coding(axis, () if policy.carried is None else policy.carried.columns) for axis in policy.recipe.axes],
         ranges=policy.ranges,
         rules=[
             Rule(
@@ -107,8 +108,10 @@ def of(policy: Policy) -> Written:
     )
 
 
-def _coding(axis: Axis) -> Coding:
+def _coding(axis: Axis, carried: Sequence[str]) -> Coding:
+    """How an axis is coded; a column whose last value is taken has no code for a missing one: a row does not tell."""
     inner, missing = (axis.present, axis.present.size) if isinstance(axis, OrMissing) else (axis, None)
+    missing = None if any(name in carried for name in axis.columns) else missing
     if isinstance(inner, Labels):
         return ByLabel(column=inner.column, kind=inner.kind, labels=list(inner.labels), missing=missing)
     if isinstance(inner, Bins):
