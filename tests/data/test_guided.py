@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import permutations
+from math import erfc, sqrt
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import chdtrc
 
 import certeq
-from certeq.data.guided import chi_square_above, guided, strongest, telling
+from certeq.data.guided import FEW, chi_square_above, guided, rising, strongest, telling
 from certeq.questions import sure
 from certeq.questions.alerts import PEOPLE, alerts, checked
 from certeq.report.tell import worth
@@ -130,6 +131,97 @@ def test_a_column_that_was_left_out_is_named_as_such():
     told = strongest(guided(batch))
     assert (told.column, told.used) == ("ward", False)
     assert "'ward', which is not part of them, removes" in certeq.learn(batch, draws=0).summary.alerts[0]
+
+
+def school(seed, noise=0.1, students=40, habit=0.0):
+    """Teachers know a pupil's skill and mostly help as it needs; the log has a score of it, with noise."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for student in range(students):
+        skill, before = random.random(), None
+        for lesson in range(20):
+            score = skill + noise * random.normal()
+            best = int(skill > 0.35) + int(skill > 0.7)
+            does = before if before is not None and random.random() < habit else best
+            does = does if random.random() < 0.85 else int(random.integers(3))
+            gain = (0.05 if does == best else -0.01) + 0.03 * random.normal()
+            rows.append((student, lesson, round(float(score), 2), "abc"[does], float(gain)))
+            skill, before = float(np.clip(skill + gain - 0.02, 0, 1)), does
+    return dict(zip(("student", "lesson", "score", "help", "gain"), map(list, zip(*rows, strict=True)), strict=True))
+
+
+def read_school(table, way):
+    named = {"state": "score", "action": "help", "reward": "gain", "episode": "student", "time": "lesson"}
+    return certeq.read(table, ends="never", bins={"score": way}, **named)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_people_who_remembered_more_than_a_noisy_value_tells_are_noticed(seed):
+    batch = read_school(school(seed), "quantile:8")
+    found = [each for each in guided(batch) if each.before]
+    assert [each.column for each in found] == ["score"]
+    told = strongest(guided(batch))
+    assert told is not None
+    alert = certeq.learn(batch, draws=0).summary.alerts[0]
+    assert "People acted on more than the states hold" in alert
+    if told.before:
+        assert "what 'score' was one row before removes" in alert
+        assert "Add a column with what 'score' was before" in alert
+
+
+def test_no_chance_is_told_of_advice_for_people_who_remembered():
+    batch = read_school(school(1), "labels")
+    assert strongest(guided(batch)).before
+    findings = certeq.examine(certeq.learn(batch), draws=100)
+    assert sure.chance(findings) is None
+    assert "None of these intervals allows" in " ".join(sure.sentences(findings))
+
+
+def test_habits_that_go_on_raise_no_alert_where_states_hold_what_matters():
+    """What was before tells the action, since people go on with what they do; but it does not tell what follows."""
+    noticed = [strongest(guided(read_school(school(seed, noise=0.0, habit=0.5), "labels"))) for seed in range(30)]
+    assert sum(found is not None for found in noticed) <= 6
+
+
+def test_a_single_episode_first_rows_and_what_never_changes_have_no_history():
+    table = school(0) | {"age": [int(student) % 5 for student in school(0)["student"]]}
+    batch = certeq.read(table, action="help", reward="gain", episode="student", time="lesson", ends="never")
+    assert [*batch.history] == ["score"]
+    first = batch.time == 0
+    assert (batch.history["score"][first, 0] == -1).all()
+    assert (batch.history["score"][~first] >= 0).all()
+    assert not [each for each in guided(batch.take(np.arange(FEW - 1))) if each.before]
+
+
+@given(st.integers(0, 10**6))
+def test_rising_together_is_held_against_all_shuffles(seed):
+    random = np.random.default_rng(seed)
+    group, one, other = np.array([0, 0, 0, 0, 3, 3, 3]), random.integers(4, size=7), random.integers(3, size=7)
+    means = np.array([one[group == g].mean() for g in group])
+    found = [
+        sum((x - m) * y for x, m, y in zip(one, means, [*(other[:4][list(p)]), *(other[4:][list(q)])], strict=True))
+        for p in permutations(range(4))
+        for q in permutations(range(3))
+    ]
+    spread, seen = np.std(found), sum((one - means) * other)
+    assert np.mean(found) == pytest.approx(0, abs=1e-12)
+    expected = 1.0 if spread < 1e-12 else erfc(abs(seen) / spread / sqrt(2))
+    assert rising(group, one, other) == pytest.approx(expected)
+    assert rising(group, 5 - one, other) == pytest.approx(expected)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=10, deadline=None)
+def test_neither_names_nor_the_order_of_rows_matter_to_what_was_before(seed):
+    table, random = school(7, students=20), np.random.default_rng(seed)
+    order = random.permutation(len(table["score"]))
+    other = {name: [column[i] for i in order] for name, column in table.items()}
+    other["help"] = [{"a": "z", "b": "m", "c": "k"}[one] for one in other["help"]]
+    for bins in ("quantile:4", "labels"):
+        one, two = (guided(read_school(each, bins)) for each in (table, other))
+        assert [(a.column, a.before, a.rows) for a in one] == [(b.column, b.before, b.rows) for b in two]
+        for a, b in zip(one, two, strict=True):
+            assert (a.share, a.p_value) == pytest.approx((b.share, b.p_value), rel=1e-9)
 
 
 @settings(max_examples=15, deadline=None)

@@ -67,6 +67,7 @@ class Batch:
     chosen: Chosen | None = None  # how finely columns were cut, and what was left out, where the rows chose
     beside: Mapping[str, Floats] = field(default_factory=dict)  # columns added up beside the reward, (n,) each
     within: Mapping[str, Integers] = field(default_factory=dict)  # where rows lie within their state by a column, (n,)
+    history: Mapping[str, Integers] = field(default_factory=dict)  # ranks in the row before and after, (n, 2); -1: none
     duration: Floats | None = None  # (n,): time until the next decision; 0 where it ended and nobody knows how long
     unit: str = "unit"  # of durations, in words
     positions: Positions | None = None  # where the states lie; those of the recipe unless given
@@ -114,9 +115,9 @@ class Batch:
         """Some of the rows; states, actions and all else stay what they are."""
         parts = {each.name: getattr(self, each.name) for each in fields(self)}
         arrays: dict[str, Any] = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}
-        beside = {name: part[rows] for name, part in self.beside.items()}
-        within = {name: part[rows] for name, part in self.within.items()}
-        return replace(self, **arrays, beside=beside, within=within)
+        named = {each: getattr(self, each) for each in ("beside", "within", "history")}
+        some: dict[str, Any] = {each: {name: part[rows] for name, part in by.items()} for each, by in named.items()}
+        return replace(self, **arrays, **some)
 
     def __len__(self) -> int:
         return len(self.state)

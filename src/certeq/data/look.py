@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -143,19 +143,19 @@ class Look:
 
     def _acting(self) -> Iterator[str]:
         if self.guided and strongest(self.guided) is None:
-            more = f" and {len(self.guided) - LISTED:,} more" if len(self.guided) > LISTED else ""
-            names = ", ".join(shorten(each.column, 40) for each in self.guided[:LISTED])
-            yield f"As far as a test can tell, people acted on nothing but the state (tested: {names}{more})."
+            now, then = (_listed([each.column for each in self.guided if each.before == one]) for one in (False, True))
+            tested = "; ".join(filter(None, (now, then and f"one row before: {then}")))
+            yield f"As far as a test can tell, people acted on nothing but the state (tested: {tested})."
 
     def _beyond(self) -> Iterator[str]:
         found = strongest(self.guided)
         if found is not None:
-            finer = "Cut it more finely (--bins)" if found.used else "Make it part of the state (--state)"
-            though = "" if found.used else ", even if it does not clearly help to predict what follows"
+            though = "" if found.used or found.before else ", even if it does not clearly help to predict what follows"
+            late = "" if found.before else " But if it was recorded only after the action, leave it out of the state."
             yield (
                 f"{found.line} What followed an action is then partly due to why it was chosen: the advice may look "
                 "better than it is, and may even be worse than what was done. Intervals and chances do not allow for "
-                f"that. {finer}, as far as the rows allow{though}."
+                f"that. {found.remedy}, as far as the rows allow{though}.{late}"
             )
 
     def _history(self) -> Iterator[str]:
@@ -164,6 +164,11 @@ class Look:
             yield (
                 "The states are not quite Markov, so values and advice may be off: history matters beyond the state."
             )
+
+
+def _listed(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - LISTED:,} more" if len(columns) > LISTED else ""
+    return ", ".join(shorten(name, 40) for name in columns[:LISTED]) + more
 
 
 def look(batch: Batch) -> Look:

@@ -116,6 +116,7 @@ def make_batch(
         **_durations(columns, roles, request, links, rows),
         beside={name: finite_amounts(columns[name], "beside", name, links.row, rows) for name in roles.beside},
         within=dict(_within(candidates, recipe, links.now, state)),
+        history=dict(_history(candidates, links)),
     )
 
 
@@ -348,6 +349,25 @@ def _within(
             yield name, place
         elif len(column.distinct.labels) <= MOST_GROUPS:
             yield name, np.where(column.missing[now], -1, column.distinct.codes[now])
+
+
+def _history(candidates: Mapping[str, Column], links: Links) -> Iterator[tuple[str, Integers]]:
+    """Ranks of the values that numbers have in the row before and in the row after, where there is one.
+
+    A column that says the same in all rows of an episode has no history.
+    """
+    goes_on = links.then != ENDED
+    if len(links.now) > ASKED_ROWS or not goes_on.any():
+        return
+    before = np.full(int(max(links.now.max(), links.then.max())) + 1, -1)
+    before[links.then[goes_on]] = links.now[goes_on]
+    sides = np.stack([before[links.now], np.where(goes_on, links.then, -1)], axis=1)
+    for name, column in candidates.items():
+        if column.kind in ("integer", "float", "date"):
+            ranks = np.unique(column.numbers(), return_inverse=True)[1]
+            found = np.where((sides >= 0) & ~column.missing[sides], ranks[sides], -1)
+            if ((found[:, 0] >= 0) & (found[:, 0] != ranks[links.now])).any():
+                yield name, found
 
 
 def _filled(columns: Mapping[str, Column], n: int) -> tuple[dict[str, Column], Integers]:
