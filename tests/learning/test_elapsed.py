@@ -212,7 +212,7 @@ def test_what_takes_steps_to_be_alike_is_withheld_in_words() -> None:
     learned = learn(batch, discount=GAMMA)
     found = certeq.examine(learned, draws=10)
     for name in ("posterior", "off_policy", "audit", "path", "fragility", "collect", "outer", "returns"):
-        assert "here they have a duration" in found.missing[name]
+        assert "steps that are equally long" in found.missing[name]
     page = learned_page.render(found)
     assert "discounted by 0.9 for each day" in page
     assert "each day discounted by 0.9" in checklist.write(found)
@@ -224,5 +224,5 @@ def test_what_takes_steps_to_be_alike_is_withheld_in_words() -> None:
         lambda: certeq.questions.posterior.posterior(learned.model, learned.table, GAMMA, {"a": policy}, batch=batch),
     )
     for ask in asks:
-        with pytest.raises(InputError, match="here they have a duration"):
+        with pytest.raises(InputError, match="steps that are equally long"):
             ask()

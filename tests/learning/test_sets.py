@@ -78,7 +78,7 @@ def test_what_the_data_do_not_tell_apart_is_a_set_with_what_is_at_stake():
     assert undecided.stake == pytest.approx(undecided.gap)
     assert found.summary.choices == 2
     assert found.summary.clear == 1
-    assert "in 1 of 2 states with a choice" in found.summary.alerts[0]
+    assert "In 1 of 2 states with a choice no action" in found.summary.alerts[0]
 
 
 def test_the_limit_is_a_rule_and_can_be_changed_later():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, NamedTuple
@@ -99,7 +99,8 @@ def check(
             asked = after
             continue
         table, roles = open_roles(source, asked, limit_bytes)
-        return Checked(table.n_rows, tuple(_seen(table, roles)), tuple(refused), asked, batch, look(batch))
+        states = None if batch.recipe is None else batch.recipe.column_names
+        return Checked(table.n_rows, tuple(_seen(table, roles, states)), tuple(refused), asked, batch, look(batch))
     return _only_columns(source, asked, refused, limit_bytes)
 
 
@@ -126,7 +127,7 @@ def _changed(request: Request, remedy: dict[str, Any]) -> Request:
     return replace(request, **changes)
 
 
-def _seen(table: Table, roles: Roles | None) -> Iterator[ColumnSeen]:
+def _seen(table: Table, roles: Roles | None, states: Sequence[str] | None = None) -> Iterator[ColumnSeen]:
     for name in table:
         column = table[name]
         different = column.distinct.labels
@@ -140,4 +141,5 @@ def _seen(table: Table, roles: Roles | None) -> Iterator[ColumnSeen]:
             more = f" and {len(different) - LISTED:,} more" if len(different) > LISTED else ""
             span = shorten(", ".join(map(label_text, different[:LISTED])) + more, 60)
         role = "" if roles is None else roles.role_of(name)
+        role = "" if role == "state" and states is not None and name not in states else role
         yield ColumnSeen(name, role, column.kind, len(different), int(column.missing.sum()), span)

@@ -314,7 +314,8 @@ class Case:
     def peculiar(self) -> str:
         """Why questions that add up rewards step by step, discounted, cannot be asked; empty where they can."""
         if self.rules.average:
-            return "It adds up discounted rewards; this policy is for the average. Learn without average= to see it."
+            why = "It adds up discounted rewards; this policy is for the average."
+            return f"{why} To see it, learn without average= (--average)."
         if self.fade is not None:
             return UNALIKE
         return ""

@@ -25,7 +25,7 @@ from certeq.data.counting.tallied import Tallied
 if TYPE_CHECKING:
     from certeq.learning.rules import Rules
 
-UNALIKE = "It takes steps to be equally long; here they have a duration. Read rows without duration= to see it."
+UNALIKE = "This is worked out for steps that are equally long. To see it, read the rows without duration= (--duration)."
 LARGEST = 50_000_000  # numbers of rows that are written out
 
 

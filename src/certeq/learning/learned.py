@@ -335,11 +335,10 @@ def _clear(policy: Policy, why: str) -> tuple[int | None, str]:
     undecided = int((policy.stricter(policy.clear).among.sum(axis=-1) > 1).sum())
     if not undecided:
         return choices, ""
-    every = "none" if undecided == choices else f"{choices - undecided:,}"
     then = "the advice is a set" if policy.min_chance else "one is advised all the same"
     return choices - undecided, (
-        f"One action is clearly best (with a chance of {policy.clear:.0%} or more) in {every} of "
-        f"{several(choices, 'state')} with a choice. Elsewhere the data leave that open, and {then}."
+        f"In {undecided:,} of {several(choices, 'state')} with a choice no action is clearly best (with a chance of "
+        f"{policy.clear:.0%} or more): the data leave it open there, and {then}."
     )
 
 

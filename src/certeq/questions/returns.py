@@ -71,7 +71,8 @@ class Returns:
             return ["There are too few episodes to tell whether the model fits."]
         if self.agrees:
             return [
-                "The fitted model, with actions taken as people took them, earns what the episodes earned, over "
+                "The fitted model, with actions taken as people took them, earns what the episodes earned, as "
+                "far as these can tell, over "
                 f"one decision and over {max(each.decisions for each in self.followed)}."
             ]
         found = self.worst

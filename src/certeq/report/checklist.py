@@ -96,7 +96,9 @@ def _missing(findings: Findings) -> str:
     left = "; ".join(f"{count:,} × {why}" for why, count in learned.summary.dropped.items())
     coded = [name for axis in learned.policy.recipe.axes if isinstance(axis, OrMissing) for name in axis.columns]
     apart = f" Missing values are states of their own in: {', '.join(coded)}." if coded else ""
-    return f"Left out: {left or 'no rows'}.{apart}"
+    carried = learned.policy.carried
+    last = "" if carried is None else f" The last value of the episode was taken in: {', '.join(carried.columns)}."
+    return f"Left out: {left or 'no rows'}.{last}{apart}"
 
 
 def _state(findings: Findings) -> str:
@@ -180,10 +182,11 @@ def _departs(findings: Findings) -> str:
 
 
 def _silent(findings: Findings) -> str:
-    silent = int((findings.advised < 0).sum())
+    silent, sets = int((findings.advised < 0).sum()), " Sets of actions are advised where none is clearly best."
     return (
         f"Nothing is advised in {several(silent, 'state')}, in states that never occurred, and on rows with labels "
-        "that were never seen; the reason is given. Sets of actions are advised where none is clearly best."
+        "that were never seen; the reason is given."
+        f"{'' if findings.learned.policy.chances is None else sets}"
     )
 
 

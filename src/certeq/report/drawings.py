@@ -30,7 +30,7 @@ STATES = 12  # that a picture of reasons has
 COLUMNS = 8  # that a picture of cuts has, those that matter most
 BINS = (0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1)  # of chances
 GRAY = "c6"
-FEW_TICKS, LETTERS = 3, 16  # on a scale that has only part of the width
+FEW_TICKS, LETTERS = 3, 13  # on a scale that has only part of the width
 
 
 class Picture(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple
 
@@ -109,7 +110,7 @@ class Scale(NamedTuple):
     def ticks(
         self, tell: Callable[[float], str] = number, *, about: int = TICKS, letters: int | None = None
     ) -> list[tuple[float, str]]:
-        """Round numbers along the scale, in words: every second one where all have more letters than there is room."""
+        """Round numbers along the scale, in words: every second one where neighbors would touch in so many letters."""
         rough = (self.high - self.low) / about
         power = 10.0 ** floor(log10(rough))
         steps = [step * power for step in (1, 2, 5, 10)]
@@ -118,7 +119,10 @@ class Scale(NamedTuple):
             step = steps[max(steps.index(step) - 1, 0)]
         first, last = ceil(self.low / step), floor(self.high / step)
         found = [(self(i * step), tell(round(i * step, 12))) for i in range(first, last + 1)]
-        crowded = letters is not None and sum(len(label) for _, label in found) > letters
+        pairs = pairwise(found)
+        crowded = letters is not None and any(
+            (b - a) / 100 * letters < (len(one) + len(other)) / 2 + 1 for (a, one), (b, other) in pairs
+        )
         return found[:: 2 if crowded else 1]
 
 

@@ -78,3 +78,32 @@ def test_if_nothing_is_left_it_is_asked_for():
     rows = {name: values for name, values in ROWS.items() if name not in ("pressure", "sex")}
     with pytest.raises(InputError, match=r"all are known only afterward.*--state"):
         read(rows | {"duration": LENGTH[GROUP]}, ends="never")
+
+
+def survey(**more):
+    """Rows of 40 people, whose mood a message lifts, and what was asked of them in the evening."""
+    random = np.random.default_rng(1)
+    mood, sent = random.normal(size=400).round(2), random.integers(2, size=400)
+    lifted = mood + sent + random.normal(size=400)
+    rows = {"person": np.arange(400) // 10, "day": np.arange(400) % 10, "mood": mood, "sent": sent, "lifted": lifted}
+    return rows | {name: make(lifted) for name, make in more.items()}
+
+
+NAMED = {"action": "sent", "reward": "lifted", "episode": "person", "time": "day", "ends": "never"}
+
+
+@pytest.mark.parametrize("make", [lambda x: np.round(x, 1), lambda x: -(x**3), lambda x: 7 * x])
+def test_somebody_is_asked_about_a_column_that_all_but_tells_the_reward_of_its_own_row(make):
+    (said,) = read(survey(asked=make), **NAMED).decisions
+    assert said.startswith("'asked' all but tells the reward of its own row (")
+    assert "leave it out by naming the columns of the state (--state)" in said
+    order = np.random.default_rng(0).permutation(400)
+    turned = {name: column[order] for name, column in survey(asked=make).items()}
+    assert read(turned, **NAMED).decisions == (said,)
+
+
+def test_nobody_is_asked_about_what_only_helps_to_predict():
+    assert read(survey(), **NAMED).decisions == ()
+    assert read(survey(asked=lambda x: x + np.sin(np.arange(400))), **NAMED).decisions == ()
+    few = {name: column[:90] for name, column in survey(asked=lambda x: 7 * x).items()}
+    assert read(few, **NAMED).decisions == ()

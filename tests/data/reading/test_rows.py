@@ -149,11 +149,13 @@ def test_rows_are_sorted_by_time_within_their_episode():
 
 
 def test_two_rows_at_one_time_are_refused():
-    with pytest.raises(InputError, match=r"Episode 2 has two rows at time 0\. .*episode= \(--time, --episode\)"):
+    with pytest.raises(
+        InputError, match=r"Episode 2 has two rows where 'time' is 0\. .*episode= \(--time, --episode\)"
+    ):
         read(table(LONG.replace("2 1 A", "2 0 A")))
     rows = table(LONG)
     del rows["episode"]
-    with pytest.raises(InputError, match="The table has two rows at time 0"):
+    with pytest.raises(InputError, match="The table has two rows where 'time' is 0"):
         read(rows)
 
 

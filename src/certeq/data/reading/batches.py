@@ -18,7 +18,7 @@ from certeq.data.reading.blanks import PADDING, carry, unpad, ways
 from certeq.data.reading.choosing import ENOUGH, Chosen, choose_cells
 from certeq.data.reading.endings import check_kept
 from certeq.data.reading.frames import Table
-from certeq.data.reading.leaks import leaking, words
+from certeq.data.reading.leaks import leaking, result, words
 from certeq.data.reading.roles import Roles
 from certeq.data.reading.rows import LAST, Links, dated, explicit, long
 from certeq.data.recipes import MAX_STATES, Bins, Labels, OrMissing, Recipe, fit_encode
@@ -79,6 +79,7 @@ def make_batch(
     ways_of = told if chosen is None else chosen.ways | told
     recipe, state, next_state = _states(links, ways_of, size, max_states, absent, rng)
     recipe, action_recipe = (each.measured(_units(request, columns)) for each in (recipe, action_recipe))
+    asked = () if reward is None else result(links.states, recipe.column_names, links.now, reward)
     blank = table.n_rows - len(rows) - links.dropped.get(PADDING, 0)
     return Batch(
         state,
@@ -99,7 +100,7 @@ def make_batch(
         dropped=({BLANK: blank} if blank else {}) | dict(links.dropped),
         goal=roles.goal,
         ends=links.ends,
-        decisions=(*links.decisions, *words(leaks)),
+        decisions=(*links.decisions, *words(leaks), *asked),
         notes=(
             *table.notes,
             *roles.notes,

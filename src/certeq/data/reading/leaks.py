@@ -1,6 +1,8 @@
 """Columns that tell afterwards what nobody knew before: an outcome, a total, a length of stay. They are no state.
 
 Only columns that nobody named are judged: the state is then made of what is left, and among that is often how it ended.
+A column of the state that all but tells the reward of its own row is kept, since rewards may be made of what is
+measured; but somebody is asked whether it was known before the action.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from certeq.data.reading.roles import words_in
 from certeq.data.recipes.columns import Column
 
 FEW = 5  # episodes: fewer do not tell a habit from chance
+MANY, FINE = 100, 200  # rows, below which nobody asks what a column tells of their rewards; and its cells, then
 ROWS_PER_VALUE = 5  # episodes that a value has on average, before what it tells about them is believed
 TELLS = (0.9, 0.98)  # shares of the variance of lengths, and of sums of rewards, that no one could know beforehand
 FATES = """outcome outcomes died death dead deceased expired mort mortality survived survival alive discharge discharged
@@ -59,12 +62,29 @@ def _why(name: str, column: Column, group: Integers, last: Booleans, totals: Map
     return ""
 
 
+def result(columns: Mapping[str, Column], names: Sequence[str], now: Integers, reward: Floats) -> tuple[str, ...]:
+    """The question whether a column was known before the action, where it all but tells the reward of its own row."""
+    for name in names:
+        codes = columns[name].distinct.codes[now]
+        if columns[name].kind in ("integer", "float", "date") and len(now) >= MANY:
+            ranks, often = np.unique(columns[name].numbers()[now], return_inverse=True, return_counts=True)[1:]
+            codes = ((np.cumsum(often) - often) // max(ROWS_PER_VALUE, len(now) // FINE))[ranks]
+        share = _told(codes, reward) if len(now) >= MANY else 0.0
+        if share >= TELLS[1]:
+            return (
+                f"{name!r} all but tells the reward of its own row ({share:.0%} of it). If it is known only after the "
+                "action, the advice is worthless: leave it out by naming the columns of the state (--state).",
+            )
+    return ()
+
+
 def _told(codes: Integers, total: Floats) -> float:
     """Share of the variance of something about episodes that a column explains, for each value beyond the first."""
     own = np.unique(codes, return_inverse=True)[1]
     often = np.bincount(own)
     if len(often) > len(own) / ROWS_PER_VALUE or np.ptp(total) == 0:
         return 0.0
+    total = total / np.abs(total).max()  # squares of the largest numbers are none
     rest = total - (np.bincount(own, total) / often)[own]
     left = float(rest @ rest) / max(len(own) - len(often), 1)
     return 1 - left / float(total.var(ddof=1))

@@ -204,8 +204,8 @@ def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Whereabouts) -> Boo
     if (step == 0).any():
         i = int(at[first(step == 0)[0]])
         raise InputError(
-            f"{teller.episode(i)} has two rows at {teller.roles.time} {teller.time(i)}. Keep one of them, name a finer "
-            "time column with time=, or the right episode column with episode= (--time, --episode)."
+            f"{teller.episode(i)} has two rows where {teller.roles.time!r} is {teller.time(i)}. Keep one of them, name "
+            "a finer time column with time=, or the right episode column with episode= (--time, --episode)."
         )
     if len(step) == 0 or (step == step[0]).all():
         return far
@@ -244,7 +244,8 @@ def _all_times(sound: Booleans, column: Column, name: str, rows: Integers) -> No
         (row,) = first(~sound)
         raise InputError(
             f"{place(row, rows)}: {name!r} is {column.show(row)}, which is not a time. Write times as numbers or as "
-            "dates like 2024-03-31, or say time=False (--time none) to take the rows in the order in which they stand."
+            "dates with the year first, like 2024-03-31. Only if the rows of each episode stand in order, say "
+            "time=False (--time none) instead."
         )
 
 
