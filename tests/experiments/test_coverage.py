@@ -36,7 +36,7 @@ def test_every_data_set_of_every_panel_has_its_intervals(table):
     }
     logs = sum(len(each) for _, _, each in figure.TABLES.values())
     tumors = len(figure.PATIENTS) + 1  # and the bundled trial
-    raw = len(figure.NUMBERS) * len(figure.PEOPLE) * len(figure.LOGS) + 2 * len(figure.MESSY)
+    raw = len(figure.NUMBERS) * len(figure.PEOPLE) * len(figure.LOGS) + 2 * len(figure.MESSY | figure.KNOWING)
     assert len(sets) == len(figure.RUNS) * len(figure.WORLDS) + logs + len(figure.NUMBERS) + raw + tumors
     assert len(lines) == len(sets) * len(INTERVALS)
     assert all(row["len"] == sets[row["panel"]] for row in lines.to_dicts())
@@ -49,7 +49,13 @@ def test_every_data_set_of_every_panel_has_its_intervals(table):
 def test_the_worlds_are_all_those_asked_for_and_the_paper_has_enough_data_sets():
     cells = figure.cells(figure.SETTINGS["paper"])
     wanted = {"random_chain", "river_swim", "loop", "stay_or_leave", "grid", "tumor", "harbor", "machine", "dose"}
-    assert {c["environment"] for c in cells} == wanted | {"CliffWalking-v1", "FrozenLake-v1", "bundled", *figure.MESSY}
+    assert {c["environment"] for c in cells} == wanted | {
+        "CliffWalking-v1",
+        "FrozenLake-v1",
+        "bundled",
+        *figure.MESSY,
+        *figure.KNOWING,
+    }
     sets = {}
     for cell in cells:
         sets[cell["panel"]] = sets.get(cell["panel"], 0) + cell["data_sets"]

@@ -11,7 +11,7 @@ import certeq
 from certeq.base.texts import csv_text
 from certeq.cli import app
 from certeq.learning.policy import Policy
-from certeq.worlds.messy import APP, CLINIC, MACHINE, MESSY
+from certeq.worlds.messy import APP, CLINIC, MACHINE, MESSY, SCHOOL
 
 each = pytest.mark.parametrize("name", MESSY)
 COLUMNS = {"clinic": {"sbp", "lactate"}, "app": {"energy", "trust"}, "machine": {"vibration_mm_s", "temperature_c"}}
@@ -101,6 +101,13 @@ def test_a_small_table_goes_the_same_way_and_says_what_was_not_used(logged, name
     seen = json.loads((path.parent / "out" / "summary.json").read_text())
     assert seen["endings"] > 0
     assert seen["goal"].startswith("Smaller 'cost'" if name == "machine" else "Larger '")
+
+
+def test_that_teachers_knew_more_than_the_score_is_noticed(logged):
+    """What the log would have one do is worth less than what they did."""
+    done, policy = learned(logged(SCHOOL, cases=100), SCHOOL.options)
+    assert "! People acted on more than the states hold: what 'score' was one row before" in flat(done)
+    assert SCHOOL.value(policy) < SCHOOL.value(None)
 
 
 # ---- traps ----

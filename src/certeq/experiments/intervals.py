@@ -31,7 +31,7 @@ from certeq.questions.posterior import best_in, posterior
 from certeq.questions.returns import returns
 from certeq.questions.sure import doubt, printed, withheld
 from certeq.worlds import examples
-from certeq.worlds.messy import MESSY
+from certeq.worlds.messy import KNOWING, MESSY
 from certeq.worlds.numeric import (
     SIMULATORS,
     Act,
@@ -239,7 +239,7 @@ def _raw(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[Trial
 
 def _messy(cell: Mapping[str, Any], random: np.random.Generator) -> Iterator[Trial]:
     """Messy tables of so many cases, read with the words that somebody would say."""
-    world = MESSY[cell["environment"]]
+    world = (MESSY | KNOWING)[cell["environment"]]
 
     def value(policy: Any, decisions: int | None) -> float:
         return replace(world, length=min(decisions or world.length, world.length)).value(policy)

@@ -11,6 +11,11 @@ stand on last rows only. `Messy.value` says what a policy is worth, in the simul
   it. After a user is gone, the export may have an empty day.
 - ``machine``: a press that wears, faster when hot. Running fast earns more and heats; a service costs and lowers wear;
   a breakdown costs dearly and ends the run. Costs are logged, not rewards.
+
+``KNOWING`` are tables of people who knew more than they wrote down, from which nobody can learn to do better:
+
+- ``school``: pupils who are helped as their teachers know they need it, lesson after lesson. The log has a score of
+  what they know, with noise. Too much help, or too little, sets them back a little.
 """
 
 from __future__ import annotations
@@ -302,4 +307,55 @@ MACHINE = Messy(
     ),
 )
 
+# ---- the school ----
+
+
+def _enrolled(n: int, random: np.random.Generator) -> dict[str, Floats]:
+    return {"skill": random.random(n)}
+
+
+def _lesson(now: Point, action: Integers, random: np.random.Generator) -> tuple[dict[str, Floats], Floats, Any]:
+    skill, n = now["skill"], len(now["skill"])
+    gain = np.where(action == _needed(skill), 5.0, -1.0) + 3 * random.standard_normal(n)
+    return {"skill": np.clip(skill + 0.01 * gain - 0.02, 0, 1)}, gain, random.random(n) < 0.02
+
+
+def _needed(skill: Floats) -> Integers:
+    return (skill < 0.7).astype(int) + (skill < 0.35)
+
+
+def _teacher(now: Point, random: np.random.Generator) -> Integers:
+    n = len(now["skill"])
+    return np.where(random.random(n) < 0.15, random.integers(3, size=n), _needed(now["skill"]))
+
+
+def _register(rows: Logged, random: np.random.Generator) -> Logged:
+    n = len(rows["case"])
+    return {
+        "pupil": rows["case"].tolist(),
+        "lesson": rows["step"].tolist(),
+        "score": np.round(100 * (rows["skill"] + 0.1 * random.standard_normal(n)), 1).tolist(),
+        "minutes": np.round(random.uniform(20, 40, n)).tolist(),
+        "help": np.array(["none", "hint", "example"])[rows["action"]].tolist(),
+        "gain": np.round(rows["reward"], 1).tolist(),
+        "left": rows["ended"].astype(int).tolist(),
+    }
+
+
+SCHOOL = Messy(
+    actions=("none", "hint", "example"),
+    start=_enrolled,
+    step=_lesson,
+    behavior=_teacher,
+    export=_register,
+    length=25,
+    cases=300,
+    discount=0.95,
+    options=(
+        *("--episode", "pupil", "--time", "lesson", "--action", "help", "--reward", "gain", "--done", "left"),
+        *("--discount", "0.95"),
+    ),
+)
+
 MESSY = {"clinic": CLINIC, "app": APP, "machine": MACHINE}
+KNOWING = {"school": SCHOOL}

@@ -15,7 +15,7 @@ from certeq.experiments.intervals import BEST, BETTER, BINS, CREDIBLE, FITS, INT
 from certeq.experiments.statistics import Interval, ratio
 from certeq.experiments.verdict import FAILS, HOLDS, OPEN, Verdict, exactly
 from certeq.questions.credible import LEVEL
-from certeq.worlds.messy import MESSY
+from certeq.worlds.messy import KNOWING, MESSY
 
 if TYPE_CHECKING:
     import polars as pl
@@ -140,7 +140,7 @@ def cells(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
         cell = {"kind": "raw", "environment": name, "errors": errors}
         few = min(settings["raw"], total)
         made += _chunks(f"{name}, raw, {who}, {size} episodes", name, size, cell, settings, few, chunk)
-    for name, size in product(MESSY, (FEW, MANY)):
+    for name, size in product(MESSY | KNOWING, (FEW, MANY)):
         cell = {"kind": "messy", "environment": name}
         few = min(settings["messy"], total)
         made += _chunks(f"messy {name}, {size} cases", f"messy {name}", size, cell, settings, few, chunk)
