@@ -7,11 +7,15 @@ and the people are worth in the simulator, over the decisions that the report sp
 in how many data sets the report gives a chance of 90% or more that it is better, and in how many of them it is worse;
 and the same without the check. ``python -m benchmarks.guided values SEED DATA_SETS [WORLD ...]`` only values the advice
 and the people, over 60 decisions, with the cells that the rows choose and with eight for each column.
+
+``python -m benchmarks.guided remembered SEED DATA_SETS`` asks the same of the school of `certeq.worlds.messy`, whose
+teachers know their pupils better than the log does, and of one whose teachers toss coins.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -20,8 +24,10 @@ import numpy as np
 import certeq
 from benchmarks.outside.deep import fine
 from certeq.data.batch import Batch
+from certeq.data.guided import guided, strongest
 from certeq.questions import sure
 from certeq.questions.asking import ADVICE, RECORDED
+from certeq.worlds.messy import SCHOOL
 from certeq.worlds.numeric import SIMULATORS, Act, Simulator, erring, log_points, value_points
 
 SHARES = (0.1, 0.3, 1.0)
@@ -80,6 +86,31 @@ def values(seed: int, data_sets: int, names: list[str]) -> None:
         )
 
 
+def remembered(seed: int, data_sets: int) -> None:
+    """Print how often it is seen that people knew more, now or one row before, and what would be said without that."""
+    coin = replace(SCHOOL, behavior=lambda now, random: random.integers(3, size=len(now["skill"])))
+    told = "seen, only one row before | advice, people | worse | said to be better, and worse | unchecked"
+    print(f"teachers, pupils | {told}")
+    for (who, world), cases in product({"who know": SCHOOL, "who toss coins": coin}.items(), (60, 300)):
+        found, people = [], world.value(None)
+        for d in range(data_sets):
+            batch = certeq.read(world.table(seed + d, cases), **world.said)
+            seen = strongest(guided(batch))
+            findings = certeq.examine(certeq.learn(batch, discount=world.discount))
+            advice, chance = world.value(findings.learned.policy), sure.chance(findings)
+            unchecked = findings.posterior.difference(ADVICE, RECORDED).better >= SURE
+            only = seen is not None and seen.before
+            found.append((seen is not None, only, advice, chance is not None and chance >= SURE, unchecked))
+        some, only, advice, said, unchecked = np.array(found, dtype=float).T
+        worse = advice < people
+        print(
+            f"{who}, {cases} | {some.mean():.2f}, {only.mean():.2f} | {advice.mean():.1f}, {people:.1f} | "
+            f"{worse.mean():.2f} | {said.sum():.0f}, {(said * worse).sum():.0f} | {unchecked.sum():.0f}, "
+            f"{(unchecked * worse).sum():.0f}",
+            flush=True,
+        )
+
+
 def main(seed: int, data_sets: int, names: list[str]) -> None:
     """Print the table."""
     print(
@@ -92,22 +123,28 @@ def main(seed: int, data_sets: int, names: list[str]) -> None:
             findings = certeq.examine(certeq.learn(read(world, table), discount=world.discount))
             told, advised = findings.posterior, following(world, findings.learned.policy, rng)
             values = [value(world, act, told.watched or 200) for act in (advised, people)]
-            guided = bool(findings.learned.summary.people)
+            noticed = bool(findings.learned.summary.people)
             chance = sure.chance(findings)
             thin = told.thin > sure.THIN or (findings.returns is not None and findings.returns.agrees is False)
             unchecked = not thin and told.difference(ADVICE, RECORDED).better >= SURE
-            found.append((guided, *values, chance is not None and chance >= SURE, unchecked))
-        guided, advice, people_get, said, unchecked = np.array(found, dtype=float).T
+            found.append((noticed, *values, chance is not None and chance >= SURE, unchecked))
+        noticed, advice, people_get, said, unchecked = np.array(found, dtype=float).T
         worse = advice < people_get
         print(
-            f"{name}, {share:g}, {episodes} | {guided.mean():.2f} | {advice.mean():.2f}, "
+            f"{name}, {share:g}, {episodes} | {noticed.mean():.2f} | {advice.mean():.2f}, "
             f"{people_get.mean():.2f} | {worse.mean():.2f} | {said.sum():.0f}, {(said * worse).sum():.0f} | "
             f"{unchecked.sum():.0f}, {(unchecked * worse).sum():.0f}",
             flush=True,
         )
 
 
+def ask(words: list[str]) -> None:
+    """Do what the words on the command line say."""
+    asked = {"values": values, "remembered": remembered}
+    job, rest = (asked[words[0]], words[1:]) if words[0] in asked else (main, words)
+    seed, data_sets, *names = rest
+    job(int(seed), int(data_sets), *([] if job is remembered else [names]))
+
+
 if __name__ == "__main__":
-    quick = sys.argv[1] == "values"
-    seed, data_sets, *names = sys.argv[1 + quick :]
-    (values if quick else main)(int(seed), int(data_sets), names)
+    ask(sys.argv[1:])
