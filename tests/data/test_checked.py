@@ -111,6 +111,14 @@ def test_actions_that_are_rare_and_states_without_a_choice_are_pointed_out():
     assert rare == "Action '1' was taken in only 1 row, under 1%."
 
 
+def test_a_single_action_and_names_that_differ_in_capitals_alone_are_pointed_out():
+    (alone,) = look(rows(np.arange(40) % 2, np.zeros(40, dtype=int))).alerts()
+    assert alone == "Only one action was ever taken, so nobody can tell what another would do."
+    names = ("sent", "no message", "Sent ")
+    alike, *_ = look(rows(np.arange(60) % 2, np.arange(60) // 2 % 3, action_names=names)).alerts()
+    assert alike == "Actions 'sent' and 'Sent ' differ in capitals or spaces alone. If they are one, write them alike."
+
+
 def test_where_rewards_fall_is_told():
     table = dict(ROWS, benefit=(np.arange(N) % 10 == 9) * RANDOM.choice([0, 1], N))
     told = "\n".join(certeq.check(table).lines())

@@ -63,7 +63,14 @@ class Look:
 
     def alerts(self) -> list[str]:
         """What deserves a second look before anybody plans."""
-        return [*self._beyond(), *self._scattered(), *self._one_sided(), *self._rare(), *self._history()]
+        return [
+            *self._beyond(),
+            *self._scattered(),
+            *self._alike(),
+            *self._one_sided(),
+            *self._rare(),
+            *self._history(),
+        ]
 
     def _lengths(self) -> Iterator[str]:
         if self.batch.episode is None:
@@ -127,7 +134,21 @@ class Look:
                 "coarsely (--bins 2), or name fewer columns (--state)."
             )
 
+    def _alike(self) -> Iterator[str]:
+        """Names of actions that one action may have been given."""
+        known: dict[str, str] = {}
+        for name in self.batch.action_names:
+            other = known.setdefault(" ".join(name.lower().split()), name)
+            if other != name:
+                yield (
+                    f"Actions {other!r} and {name!r} differ in capitals or spaces alone. If they are one, write them "
+                    "alike."
+                )
+                return
+
     def _one_sided(self) -> Iterator[str]:
+        if self.batch.n_actions == 1:
+            yield "Only one action was ever taken, so nobody can tell what another would do."
         alone = (self.visits > 0).sum(axis=1) == 1
         share = self.visits[alone].sum() / max(self.visits.sum(), 1)
         if share > 0.5 and self.batch.n_actions > 1:

@@ -202,10 +202,12 @@ def _gaps(clock: Any, follows: Booleans, gaps: str, teller: _Whereabouts) -> Boo
     at = np.flatnonzero(follows)
     step = clock[at + 1] - clock[at]
     if (step == 0).any():
-        i = int(at[first(step == 0)[0]])
+        i, others = int(at[first(step == 0)[0]]), int((step == 0).sum()) - 1
+        more = f" ({several(others, 'more such row follows', 'more such rows follow')})" if others else ""
+        where = f"where {teller.roles.time!r} is {teller.time(i)}{more}"
         raise InputError(
-            f"{teller.episode(i)} has two rows where {teller.roles.time!r} is {teller.time(i)}. Keep one of them, name "
-            "a finer time column with time=, or the right episode column with episode= (--time, --episode)."
+            f"{teller.episode(i)} has two rows {where}. Keep one of them, name a finer time column with time=, or the "
+            "right episode column with episode= (--time, --episode)."
         )
     if len(step) == 0 or (step == step[0]).all():
         return far
