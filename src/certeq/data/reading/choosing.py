@@ -95,6 +95,10 @@ class Chosen:
             until = "until they hold what people acted on" if self.people else "in three"
             finely = f"as finely as {FEWEST if self.people else ROWS_PER_PAIR:g} rows for each pair of a state and an "
             told.append(f"They are cut {until}, or {finely}action allow: {cut}. Say bins= (--bins) to cut otherwise.")
+        if self.people:
+            told.append(
+                "If a column goes with the action because it was recorded after it, leave it out: it is no state."
+            )
         if self.unused:
             why = "rewards and next values are not clearly better predicted with them"
             told.append(f"Not used, since {why}: {', '.join(self.unused)}.")
