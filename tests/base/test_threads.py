@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from threading import Event, get_ident
 
 import pytest
@@ -25,13 +26,15 @@ def test_pieces_begin_at_multiples_of_the_grain_and_are_no_smaller():
     assert all(start % 64 == 0 and (stop - start >= 64 or stop == 1000) for start, stop in found)
 
 
-def test_each_share_is_cut_into_pieces_that_become_smaller():
+def test_each_share_is_cut_into_pieces_that_become_smaller_and_who_asks_has_a_little_more():
     sizes = [stop - start for start, stop in run(lambda *piece: piece, 10_000, threads=2)]
-    share = sizes[: len(sizes) // 2]
-    assert sizes == share * 2
-    assert share == sorted(share, reverse=True)
-    assert share[0] == 3750
-    assert share[-1] <= 5000 // 32
+    asks = sizes[: next(i for i, (one, after) in enumerate(pairwise(sizes), 1) if after > one)]
+    other = sizes[len(asks) :]
+    for share in (asks, other):
+        assert share == sorted(share, reverse=True)
+        assert share[0] == 3 * sum(share) // 4
+        assert share[-1] <= sum(share) // 32
+    assert sum(asks) == 5000 + 10_000 // 32
 
 
 def test_who_is_done_goes_on_with_the_share_of_another():

@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
 SMALLEST = 32  # so many of the smallest pieces would be a thread's share
+MORE = 16  # who asks has one part in so many more than a share
 _sharers = 1  # processes that share the processors
 
 
@@ -126,11 +128,16 @@ def _next(share: list[tuple[int, int]]) -> tuple[int, int] | None:
 
 @lru_cache
 def _shares(count: int, grain: int, several: int) -> list[list[tuple[int, int]]]:
-    """The share of each thread: three quarters of it, of the rest, and so on, as long as that is not too little."""
-    grains, shares = -(-count // grain), []
-    for number in range(several):
-        start, end = (min(grain * (grains * edge // several), count) for edge in (number, number + 1))
-        least, share = (end - start) // SMALLEST, []
+    """The share of each thread: three quarters of it, of the rest, and so on, as long as that is not too little.
+
+    Whoever asks has a little more, so that the others, who begin later, are done first: nobody is woken at the end.
+    """
+    grains, shares = -(-count // grain), list[list[tuple[int, int]]]()
+    more = grains // (MORE * several)
+    edges = [0, *(-(-grains * number // several) + more for number in range(1, several)), grains]
+    for first, last in pairwise(edges):
+        start, end, share = grain * first, min(grain * last, count), list[tuple[int, int]]()
+        least = (end - start) // SMALLEST
         while start < end:
             piece = max(3 * (end - start) // 4, least, 1)
             stop = min(start + -(-piece // grain) * grain, end)
