@@ -70,8 +70,12 @@ def test_blocks_are_counted_together_by_counters_or_by_sorting_alike(laid_out, d
         store.add(codes(state), codes(action), codes(outcome))
         wanted.update(zip(state.tolist(), action.tolist(), outcome.tolist(), strict=True))
     assert store.rows == 6500
-    assert listed(store.cells(), A) == dict(wanted)
-    assert listed(store.cells(), A) == dict(wanted)  # what was counted is still held
+    for _ in range(2):  # what was counted is still held
+        found = store.count()
+        assert listed(found.cells, A) == dict(wanted)
+        assert found.visits.sum() == 6500
+        assert set(np.flatnonzero(found.visits).tolist()) == {s * A + a for s, a, _ in wanted}
+        assert set(np.flatnonzero(found.reached).tolist()) == {n for *_, n in wanted}
 
 
 def test_more_cells_than_a_key_can_tell_apart_are_refused():

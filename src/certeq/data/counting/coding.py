@@ -58,13 +58,16 @@ class Coded:
     absent_now: Booleans | None = None  # None: no value is missing
     absent_then: Booleans | None = None
 
-    def check_sizes(self, kept: Booleans, goes_on: Booleans, rows: Sequence[int]) -> None:
+    def check_sizes(self, kept: Booleans | None, ended: Booleans | None, rows: Sequence[int]) -> None:
         """Refuse numbers that cannot be labels, of the rows that are used, in the words of the reader."""
         if not isinstance(self.axis, LabelSeries) or self.axis.kind != "float":
             return
         values = self.axis.values.to_numpy()
         large = ~(np.abs(values) < EXACT)
-        for codes, use in ((self.now, kept), (self.then, kept & goes_on)) if large.any() else ():
+        if not large.any():
+            return
+        used = np.ones(len(rows), dtype=bool) if kept is None else kept
+        for codes, use in ((self.now, used), (self.then, used if ended is None else used & ~ended)):
             at = np.flatnonzero(use & large[codes]) if len(codes) else codes
             if len(at):
                 name, one = self.axis.column, values[codes[at[:1]]]

@@ -126,9 +126,8 @@ def code_rows(frame: Any, layout: Layout, rows: range) -> CodedRows:
     if roles.reward is not None and kept is not None and not kept.all():
         left = LeftOut.of(column(frame[roles.reward][:], roles.reward).numbers()[~kept] * (-1 if roles.minimize else 1))
     _check_states(frame, layout, states, kept, rows)
-    everything = np.ones(len(rows), dtype=bool)
     for one in (*actions, *states):
-        one.check_sizes(everything if kept is None else kept, everything if ended is None else ~ended, rows)
+        one.check_sizes(kept, ended, rows)
     state_grid, now, then = combine(states)
     action_grid, act, _ = combine(actions)
     if ended is not None:

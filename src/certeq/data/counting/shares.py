@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from certeq.base.arrays import Floats, Integers
+from certeq.base.arrays import Booleans, Floats, Integers
 from certeq.data.counting.parquet import Piece
 from certeq.data.counting.parts import NOTHING, Part, merge
 from certeq.data.counting.pieces import CodedRows, Layout, PieceCodes, code_piece
@@ -94,18 +94,15 @@ class Held:
     def count(self) -> Part:
         """Count all of them."""
         S, A = len(self.coding.states), len(self.coding.actions)
-        cells = self.store.cells()
-        added = np.append(0, np.cumsum(cells.number))
-        visits = np.diff(added[cells.pointer])
-        arrivals = np.bincount(cells.outcome, minlength=S + 1)
-        there, tried = _occur(visits.reshape(S, A), arrivals)
+        cells, visits, reached = self.store.count()
+        there, tried = _occur(visits.reshape(S, A), reached)
         spaces = self.coding.spaces(there, tried, self.layout)
         return Part(*spaces, *_split(cells, S, A, there, tried), None, self.rows, dict(self.dropped), self.left)
 
 
-def _occur(visits: Integers, arrivals: Integers) -> tuple[Integers, Integers]:
-    """Which states and actions occur, given visits ``(S, A)`` and arrivals ``(S + 1,)``."""
-    return np.flatnonzero(visits.any(axis=1) | (arrivals[:-1] > 0)), np.flatnonzero(visits.any(axis=0))
+def _occur(visits: Integers, reached: Booleans) -> tuple[Integers, Integers]:
+    """Which states and actions occur, given visits ``(S, A)`` and which outcomes do, ``(S + 1,)``."""
+    return np.flatnonzero(visits.any(axis=1) | reached[:-1]), np.flatnonzero(visits.any(axis=0))
 
 
 def _split(cells: Cells, S: int, A: int, there: Integers, tried: Integers) -> tuple[Cells, Integers]:
@@ -118,6 +115,8 @@ def _split(cells: Cells, S: int, A: int, there: Integers, tried: Integers) -> tu
         outcome, number = outcome[goes_on], number[goes_on]
     line = (there[:, None] * A + tried).ravel()
     pointer = np.append(0, np.cumsum((sizes - ends)[line]))
+    if len(there) == S:
+        return Cells(pointer, outcome, number), ended[line]
     place_of = np.zeros(S, dtype=np.int32)
     place_of[there] = np.arange(len(there))
     return Cells(pointer, place_of[outcome], number), ended[line]
@@ -143,7 +142,7 @@ def _earned(blocks: Sequence[CodedRows], layout: Layout) -> Part:
     size = _unit([reward for *_, reward in rows])
     earned = earn(rows, S, A, S + 1, size)
     number, pairs = earned.number.reshape(2, S, A), earned.pairs.reshape(2, S, A)
-    there, tried = _occur(number.sum(axis=0), earned.arrivals)
+    there, tried = _occur(number.sum(axis=0), earned.arrivals > 0)
     kinds, reached = np.ix_(np.arange(2), there, tried), np.append(there, S)
     sums = Sums(
         size,

@@ -20,7 +20,7 @@ import numpy as np
 from numba.cpython.unsafe import numbers as unsafe
 from numpy.typing import NDArray
 
-from certeq.base.arrays import Floats, Integers
+from certeq.base.arrays import Booleans, Floats, Integers
 
 Codes: TypeAlias = NDArray[np.uint32]
 
@@ -50,6 +50,14 @@ class Cells(NamedTuple):
     number: Integers  # (cells,): how often
 
 
+class Found(NamedTuple):
+    """What was counted."""
+
+    cells: Cells
+    visits: Integers  # (S * A,): rows of each pair
+    reached: Booleans  # (N,): which outcomes occur
+
+
 class Store:
     """Rows, all of them codes below S, A and N, that are held until they are counted together."""
 
@@ -77,7 +85,7 @@ class Store:
         _partition(*block, A, N, np.uint64(self.shift), starts, self.low)
         self.starts.append(starts)
 
-    def cells(self) -> Cells:
+    def count(self) -> Found:
         """Count all rows that are held."""
         S, A, N = self.sizes
         starts = np.stack(self.starts)  # (blocks, buckets + 1)
@@ -90,19 +98,20 @@ class Store:
         keys, spare = np.empty(largest, dtype=np.uint32), np.empty(largest, dtype=np.uint32)
         pointer = np.zeros(S * A + 1, dtype=np.int64)
         outcomes, numbers = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
-        scratch = often, used, place, keys, spare
-        cells = _count(self.low, starts, np.uint64(self.shift), np.uint64(N), *scratch, pointer, outcomes, numbers)
+        visits, reached = np.zeros(S * A, dtype=np.int64), np.zeros(N, dtype=bool)
+        scratch, out = (often, used, place, keys, spare), (pointer, outcomes, numbers, visits, reached)
+        cells = _count(self.low, starts, np.uint64(self.shift), np.uint64(N), *scratch, *out)
         np.cumsum(pointer, out=pointer)
         for array in (outcomes, numbers):
             array.resize(cells, refcheck=False)  # in its place; a copy would need fresh memory
-        return Cells(pointer, outcomes, numbers)
+        return Found(Cells(pointer, outcomes, numbers), visits, reached)
 
 
 def count(state: Codes, action: Codes, outcome: Codes, S: int, A: int, N: int) -> Cells:
     """Count rows, all of them codes below S, A and N."""
     store = Store(len(state), S, A, N)
     store.add(state, action, outcome)
-    return store.cells()
+    return store.count().cells
 
 
 @_compile
@@ -135,6 +144,8 @@ def _count(
     pointer: Any,  # out: cells of line l at l + 1
     outcomes: Any,  # out
     numbers: Any,  # out
+    visits: Any,  # out, as the next: none so far
+    reached: Any,
 ) -> int:
     """Count each bucket; return how many cells there are."""
     cells, rows, line, first = 0, 0, _0, _0  # cells and rows so far; the current line, and its first key
@@ -153,6 +164,8 @@ def _count(
             pointer[line + _1] += 1
             outcomes[cells] = key - first
             numbers[cells] = spare[i]
+            visits[line] += spare[i]
+            reached[key - first] = True
             cells += 1
         for block in range(len(starts)):
             rows += starts[block, b + 1] - starts[block, b]
