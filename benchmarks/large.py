@@ -31,6 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks import peers
+from benchmarks.timing import keep_memory
 from certeq import Mixture, Rows, SparseRows, solve
 from certeq.base.threads import default_threads
 from certeq.planners.problem import read_problem
@@ -181,6 +182,7 @@ def plan_in_cpp(rows: SparseRows, reward: np.ndarray, tolerance: float, threads:
 
 def race_of_plans(kind: str, S: int, rounds: int) -> tuple[dict[str, np.ndarray], str]:
     """Times of C++ and of certeq, with two threads and with one, and how far they agree."""
+    keep_memory()
     rows, reward = world(S, kind)
     tolerance = ERROR / np.abs(solve(rows, reward, DISCOUNT).values).max()
     contenders: dict[str, Run] = {}

@@ -7,6 +7,8 @@ by the processor time it takes, which does not grow while other programs have th
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import subprocess
 import sys
@@ -66,6 +68,18 @@ def agree(results: dict[str, Result]) -> str:
         moved = max(moved, float((other != policy[:n]).sum()))
         error = max(error, float(np.abs(worth - values[:n]).max()))
     return f"Against {first}, at most {moved:.0f} actions differ, and values by at most {error:.0e}."
+
+
+def keep_memory() -> None:
+    """Have the C library keep what is freed, for whoever asks next, C++ and NumPy alike.
+
+    On a virtual machine whose free memory goes back to its host, fresh pages for a plan of a million states take from
+    .03 to .13 s by luck.
+    """
+    with contextlib.suppress(AttributeError, OSError):  # another C library
+        library = ctypes.CDLL(None)
+        library.mallopt(-4, 0)  # M_MMAP_MAX: nothing comes straight from the system, to which it would go back
+        library.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
 def starts(code: str) -> str:
