@@ -211,6 +211,25 @@ def test_chances_that_are_far_from_how_often_they_are_true_are_told(right, outco
     assert f"calibration error {error:.3f}" in verdicts["here: best action as often as claimed"].measured
 
 
+def test_intervals_that_are_surely_too_wide_are_told_where_rows_are_many():
+    for covered, rows, outcome in ((0.9, 40, HOLDS), (0.96, 40, HOLDS), (0.99, 40, FAILS), (0.99, 9, HOLDS)):
+        table = made(covered, 0.7, panels=("here", "there")).with_columns(rows=pl.lit(rows))
+        verdicts = {verdict.claim: verdict for verdict in figure.holds(table)}
+        assert verdicts[figure.NARROW].outcome == outcome
+
+
+def test_over_all_panels_each_counts_the_same_however_often_something_was_said():
+    bold, modest = made(0.9, 0.6, panels=("bold",), sets=400), made(0.9, 0.8, panels=("modest",), sets=40)
+    verdicts = {verdict.claim: verdict for verdict in figure.holds(pl.concat([bold, modest]))}
+    assert verdicts[figure.NEAR[BEST]].outcome == FAILS
+    assert verdicts[figure.ALL[BEST]].outcome == HOLDS
+    assert verdicts[figure.ALL[BEST]].measured.startswith("0.000, of which 0.000 too bold: 0.70 -> 0.70 (100%)")
+    alone = {verdict.claim: verdict for verdict in figure.holds(bold)}[figure.ALL[BEST]]
+    assert alone.outcome == FAILS
+    assert alone.measured.startswith("0.100, of which 0.100 too bold")
+    assert figure.ALL[BETTER] not in verdicts  # nothing of the kind was said
+
+
 def test_the_shortest_intervals_that_would_have_held_are_those_that_do():
     rng = np.random.default_rng(0)
     low, high = -rng.random(500), rng.random(500) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ CLAIM = (
 SHORT = 0.02  # a coverage that may be no more than this much too low is not called too low
 SURE, TRUE = 0.9, 0.87  # of cases said to be so sure, at least so many are to be true
 APART = 0.05  # claimed and true chances are to be no farther apart, on average over bins
+WIDE, ENOUGH = 0.95, 10  # with so many rows for each state an interval should not hold the truth more often than that
 NOTES = (
     "Not a figure of the paper. Policies are learned with the usual rules of `certeq learn`. Rewards are known in "
     "the worlds of the paper and in the tumor simulator; with noise (a standard deviation of 0.5; true rewards lie "
@@ -102,11 +103,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "paper": {
         "data_sets": 1000,
         "chunk": 50,
-        "tumor": 100,
+        "tumor": 200,
         "tumor_chunk": 4,
         "bundled": 500,
-        "raw": 200,
-        "messy": 100,
+        "raw": 300,
+        "messy": 200,
         "episodes": 20_000,
         "draws": 120,
     },
@@ -196,11 +197,39 @@ def holds(table: pl.DataFrame) -> list[Verdict]:
         kind: [calibration(part)[0] <= APART for (_, k), part in found.items() if k == kind and len(part)]
         for kind in (BETTER, BEST)
     }
-    said = [*((SAID[kind], good) for kind, good in kept.items()), *((NEAR[kind], good) for kind, good in near.items())]
+    narrow = [coverage(part).low <= WIDE for part in _rich(table)]
+    said = [*((SAID[kind], good) for kind, good in kept.items()), (NARROW, narrow)]
+    said += [(NEAR[kind], good) for kind, good in near.items()]
     return [
         *(exactly(claim, all(good), f"{sum(good)} of {len(good)} panels") for claim, good in said),
+        *_together(table),
         *judged.values(),
     ]
+
+
+def _rich(table: pl.DataFrame) -> list[pl.DataFrame]:
+    """The printed intervals of each panel with enough rows for each state."""
+    import polars as pl
+
+    shown = table.filter(pl.col("kind") == PRINTED).group_by("panel", maintain_order=True)
+    return [part for _, part in shown if np.median(part["rows"].to_numpy() / part["states"].to_numpy()) >= ENOUGH]
+
+
+def _together(table: pl.DataFrame) -> Iterator[Verdict]:
+    """Judge the chances of all panels together, in which each counts the same, however often something was said."""
+    import polars as pl
+
+    for kind, claim in ALL.items():
+        part = table.filter(pl.col("kind") == kind)
+        if len(part):
+            share = part.with_columns(states=pl.col("states") / pl.col("states").sum().over("panel"))
+            columns = (share[name].to_numpy() for name in ("bin", "states", "claimed", "right"))
+            claimed, true, count = np.array(_by_bin(*columns)).T
+            gaps, count = true - claimed, count / count.sum()
+            error, bold = float(np.abs(gaps) @ count), float(np.maximum(-gaps, 0) @ count)
+            lines = zip(claimed, true, count, strict=True)
+            said = "; ".join(f"{one:.2f} -> {other:.2f} ({much:.0%})" for one, other, much in lines)
+            yield exactly(claim, error <= APART, f"{error:.3f}, of which {bold:.3f} too bold: {said}")
 
 
 SAID = {
@@ -210,6 +239,11 @@ SAID = {
     BETTER: "chances that the advice beats the behavior: of those said to be 90% or more, 87% true",
     BEST: "chances that the advised action is best: of those said to be 90% or more, 87% true",
     FITS: "credible intervals where the report has nothing to say against the model: nowhere surely below 88%",
+}
+NARROW = f"intervals that the report gives, with {ENOUGH} rows or more for each state: nowhere surely above {WIDE:.0%}"
+ALL = {
+    kind: f"chances that {what}, over all panels together: calibration error of {APART:g} or less"
+    for kind, what in ((BETTER, "the advice beats the behavior"), (BEST, "the advised action is best"))
 }
 NEAR = {
     BETTER: f"chances that the advice beats the behavior: calibration error of {APART:g} or less",
