@@ -335,10 +335,10 @@ def _clear(policy: Policy, why: str) -> tuple[int | None, str]:
     undecided = int((policy.stricter(policy.clear).among.sum(axis=-1) > 1).sum())
     if not undecided:
         return choices, ""
-    then = "the advice is a set" if policy.min_chance else "one is advised all the same"
+    then = "so the advice there is a set" if policy.min_chance else "but one is advised all the same"
     return choices - undecided, (
-        f"In {undecided:,} of {several(choices, 'state')} with a choice no action is clearly best (with a chance of "
-        f"{policy.clear:.0%} or more): the data leave it open there, and {then}."
+        f"In {undecided:,} of {several(choices, 'state')} with a choice no action is best with a chance of "
+        f"{policy.clear:.0%} or more, {then}."
     )
 
 

@@ -26,7 +26,7 @@ LEAKS = {
     ),
     "transferred": ((LAST & (GROUP % 3 == 0)).astype(int), "the same in all rows but last ones"),
     "duration": (LENGTH[GROUP], "the length of its episode"),
-    "worth": (np.bincount(GROUP, REWARD)[GROUP], "the sum of its episode's rewards"),
+    "worth": (np.bincount(GROUP, REWARD)[GROUP], "the sum of the rewards of its episode"),
     "final_outcome": (np.array(["good", "bad", "fair"])[GROUP % 3].tolist(), "its name is that of an outcome"),
 }
 

@@ -33,9 +33,9 @@ def leaking(
     """
     if last.sum() < FEW or last.all():
         return {}
-    totals: dict[str, Floats] = {"the length of its episode": np.bincount(group).astype(np.float64)}
+    totals: dict[str, Floats] = {"the length": np.bincount(group).astype(np.float64)}
     if reward is not None and np.isfinite(reward).all():
-        totals["the sum of its episode's rewards"] = np.bincount(group, reward).astype(np.float64)
+        totals["the sum of the rewards"] = np.bincount(group, reward).astype(np.float64)
     found = {name: _why(name, columns[name], group, last, totals) for name in names}
     return {name: why for name, why in found.items() if why}
 
@@ -54,7 +54,7 @@ def _why(name: str, column: Column, group: Integers, last: Booleans, totals: Map
     numbers = column.numbers()
     for (what, total), share in zip(totals.items(), TELLS, strict=False):
         if np.ptp(total) > 0 and np.allclose(numbers, total[group], rtol=1e-6, atol=0):
-            return f"it is {what}"
+            return f"it is {what} of its episode"
         if _told(codes[last], total[group[last]]) >= share:
             return f"it says the same throughout each episode and all but tells {what}"
     if {*words_in(name)} & {*FATES.split()}:
