@@ -147,6 +147,12 @@ def test_the_same_seed_gives_the_same_report(certeq, file):
     assert Path("one/report.html").read_bytes() == Path("two/report.html").read_bytes()
 
 
+@pytest.mark.parametrize("draws", [1, 19])
+def test_too_few_draws_for_an_interval_are_refused(refused, file, draws):
+    said = refused("learn", file(ROWS), "--draws", draws)
+    assert f"--draws must be at least 20, or 0 for none; got {draws}." in said
+
+
 def test_without_draws_the_report_says_so(certeq, file):
     assert certeq("learn", file(ROWS), "--report", "--draws", 0).code == 0
     assert "No draws from the posterior were asked for." in Path("certeq-out/report.html").read_text()

@@ -38,6 +38,19 @@ def _at_least(least: int) -> Callable[[str, Any], Any]:
     return check
 
 
+FEWEST = 20  # models drawn: with fewer, the ends of a 90% interval are those of all of them
+
+
+def _drawn(name: str, value: Any) -> Any:
+    draws = _at_least(0)(name, value)
+    if draws and draws < FEWEST:
+        raise InputError(
+            f"--{name} must be at least {FEWEST}, or 0 for none; got {draws}. A 90% interval leaves out one model in "
+            f"{FEWEST} on either side."
+        )
+    return draws
+
+
 MinChance = Annotated[
     float | None,
     typer.Option(
@@ -58,10 +71,10 @@ class Output:
     author: str | None = said(None, "Author, shown at the top of the report.", panel=OUTPUT, metavar="TEXT")
     draws: int | None = said(
         None,
-        "How many models to draw from the posterior: 400 by default (1,000 to compare), fewer if they are large; 0 "
-        "for none.",
+        "How many models to draw from the posterior, 20 or more: 400 by default (1,000 to compare), fewer if they are "
+        "large; 0 for none.",
         panel=OUTPUT,
-        check=_at_least(0),
+        check=_drawn,
     )
     checklist: bool = said(
         False,
