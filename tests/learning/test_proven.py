@@ -164,12 +164,18 @@ def test_renaming_and_reordering_change_nothing(seed, states, actions):
 
 
 def test_several_data_sets_together_are_let_in_as_each_alone():
-    cases = [Case(Data.of(logged(seed)), Rules(discount=GAMMA)) for seed in range(4)]
+    logs = [logged(seed, n=n, by_state=by_state) for seed in range(8) for n in (60, 400) for by_state in (False, True)]
+    cases = [Case(Data.of(batch), HABITS) for batch in logs]
+    asked = np.isfinite([case.habits for case in cases])
+    differ = habits.differ(np.stack([case.data.counts.visits for case in cases]))
+    assert asked.any()
+    assert (differ & ~asked).any(), "habits may differ where half as likely leaves out no more than a fifth does"
     counts, sums = (
         Counts.stack([case.data.counts for case in cases]),
         Sums.stack([case.data.reward for case in cases]),
     )
     together = cases[0].given(counts, sums)
+    np.testing.assert_array_equal(np.isfinite(together.habits), asked)
     for i, case in enumerate(cases):
         np.testing.assert_array_equal(together.model.allowed[i], case.model.allowed)
         np.testing.assert_array_equal(together.advise().policy[i], case.advise().policy)

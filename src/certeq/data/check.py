@@ -139,7 +139,7 @@ def _seen(table: Table, roles: Roles | None, states: Sequence[str] | None = None
             span = f"{different[0]} to {different[-1]}"
         elif different:
             more = f" and {len(different) - LISTED:,} more" if len(different) > LISTED else ""
-            span = shorten(", ".join(map(label_text, different[:LISTED])) + more, 60)
+            span = shorten(", ".join(map(label_text, different[:LISTED])), 60 - len(more)) + more
         role = "" if roles is None else roles.role_of(name)
-        role = "" if role == "state" and states is not None and name not in states else role
+        role = "not used" if role == "state" and states is not None and name not in states else role
         yield ColumnSeen(name, role, column.kind, len(different), int(column.missing.sum()), span)

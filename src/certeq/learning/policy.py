@@ -170,9 +170,11 @@ class Policy:
             return table, nobody, ""
         by = [name for name in (how.episode, how.time) if name is not None]
         order, why = " and ".join(map(repr, by)), ": fill it in"
-        if not all(name in table for name in by):
+        if how.marked:
+            pass  # where episodes begin and end, new rows do not say
+        elif not all(name in table for name in by):
             why += f", or give the rows {order} too"
-        elif not how.marked:
+        else:
             from certeq.data.reading.blanks import carry_forward
 
             table, unknown = carry_forward(table, how)

@@ -130,7 +130,10 @@ def _better(
 def careful(
     model: Model, table: Floats, paid: tuple[Floats, Floats], discount: float, horizon: int | None = None
 ) -> tuple[Model, Floats]:
-    """The model with less allowed where people acted differently in different states; and t, ``(...)``, else NaN."""
+    """The model with less allowed where people acted differently in different states; and t, ``(...)``, else NaN.
+
+    Where asking for half as likely leaves out no more than the rules do, nobody asks for t either.
+    """
     visits, untold = (
         np.broadcast_to(model.counts.visits, model.allowed.shape),
         np.full(model.allowed.shape[:-2], np.nan),
@@ -141,11 +144,12 @@ def careful(
     here = shares(visits)
     everywhere = visits.sum(axis=-2, keepdims=True) / np.maximum(visits.sum(axis=(-2, -1), keepdims=True), 1)
     strict = model.allowed & (at_least(here, CAREFUL) | model.stranded[..., None])
-    if (strict == model.allowed).all():
+    asked = apart & (strict != model.allowed).any(axis=(-2, -1))
+    if not asked.any():
         return model, untold
     plan = solve_model(replace(model, allowed=strict), table, discount, horizon=horizon)
-    told = np.where(apart, _told(model, visits, here - everywhere, paid, _ahead(plan), discount), np.nan)
-    return replace(model, allowed=np.where(apart[..., None, None], strict, model.allowed)), told
+    told = np.where(asked, _told(model, visits, here - everywhere, paid, _ahead(plan), discount), np.nan)
+    return replace(model, allowed=np.where(asked[..., None, None], strict, model.allowed)), told
 
 
 def _told(

@@ -119,15 +119,21 @@ def carry(
 def carry_forward(table: Mapping[str, Any], how: Carried) -> tuple[dict[str, Any], Booleans]:
     """New rows with the last value of the episode where one is missing, and rows that lack one nobody can tell.
 
-    Nobody can where the episode or the time is blank, nor once two rows of an episode have the same time.
+    Nobody can where the episode or the time is blank, nor once two rows of an episode have the same time, nor at all
+    where one of the times cannot be read.
     """
     by = [name for name in (how.episode, how.time) if name is not None]
     columns = of_one_length({name: column(table[name], name) for name in (*how.columns, *by)})
     n = len(columns[how.columns[0]])
     lacking = np.logical_or.reduce([columns[name].missing for name in how.columns])
     rows = np.flatnonzero(~np.logical_or.reduce([np.zeros(n, dtype=bool), *(columns[name].missing for name in by)]))
+    if not len(rows):
+        return {**table}, lacking
     placed = {name: values.take(rows) for name, values in columns.items()}
-    found = sequence(placed, Roles(how.columns, (), (), episode=how.episode, time=how.time), rows)
+    try:
+        found = sequence(placed, Roles(how.columns, (), (), episode=how.episode, time=how.time), rows)
+    except InputError:
+        return {**table}, lacking
     filled = {}
     for name in how.columns:
         source = np.arange(n)
