@@ -67,7 +67,7 @@ def test_labels_that_are_not_listed_are_counted_or_dots_stand_for_them():
 
     assert span(list("fedcba")) == "a, b, c, d, e, f"
     assert span(list("gfedcba")) == "a, b, c, d, e, f and 1 more"
-    assert span([f"{i}" * 20 for i in "abcdefg"]).endswith("ccc…")
+    assert span([f"{i}" * 20 for i in "abcdefg"]).endswith("ccc… and 1 more")
 
 
 def test_where_no_way_out_is_known_the_columns_are_told():

@@ -204,6 +204,19 @@ def test_where_episode_and_time_do_not_tell_which_value_came_last_nothing_is_gue
         policy.apply({"lab": [None], "stay": [1, 2], "hour": [0, 1]})
 
 
+def test_times_that_are_blank_or_cannot_be_read_leave_rows_that_lack_nothing_alone():
+    day = np.datetime64("2024-05-01") + carried_rows()["hour"].astype("timedelta64[D]")
+    table = carried_rows() | {"hour": day}
+    policy = learn(read(table, missing="last", **LAB), discount=0.9).policy
+    for hour in ([None, None], ["2024-05-01", "soon"], np.array(["NaT", "NaT"], dtype="datetime64[D]")):
+        found = policy.apply({"stay": [1, 2], "hour": hour, "lab": [1.0, None]})
+        assert found.action[0] >= 0
+        assert found.action[1] == -1
+        assert found.reason[1].endswith("and 'stay' and 'hour' do not tell which: fill it in")
+    nobody = policy.apply({"stay": [None], "hour": np.array(["2024-05-01"], dtype="datetime64[D]"), "lab": [None]})
+    assert nobody.action[0] == -1
+
+
 def test_no_value_is_carried_over_where_only_marks_told_episodes_apart():
     table = carried_rows()
     done = table["hour"] == 5
@@ -213,6 +226,7 @@ def test_no_value_is_carried_over_where_only_marks_told_episodes_apart():
     found = policy.apply({"lab": [0.0, None], "over": [True, False]})
     assert found.action[1] == -1
     assert found.reason[1].endswith("with the last value of the episode: fill it in")
+    assert policy.apply({"lab": [0.0, None]}).reason[1] == found.reason[1]  # a time would not help
 
 
 def test_exports_give_no_advice_where_a_last_value_would_be_taken():

@@ -102,6 +102,13 @@ def test_somebody_is_asked_about_a_column_that_all_but_tells_the_reward_of_its_o
     assert read(turned, **NAMED).decisions == (said,)
 
 
+@pytest.mark.parametrize("rows", [168, 169, 213, 399])
+def test_somebody_is_asked_whatever_the_number_of_rows(rows):
+    few = {name: column[:rows] for name, column in survey(asked=lambda x: 7 * x).items()}
+    (said,) = read(few, **NAMED | {"layout": "long"}).decisions
+    assert said.startswith("'asked' all but tells the reward of its own row (")
+
+
 def test_nobody_is_asked_about_what_only_helps_to_predict():
     assert read(survey(), **NAMED).decisions == ()
     assert read(survey(asked=lambda x: x + np.sin(np.arange(400))), **NAMED).decisions == ()

@@ -68,8 +68,8 @@ def result(columns: Mapping[str, Column], names: Sequence[str], now: Integers, r
         codes = columns[name].distinct.codes[now]
         if columns[name].kind in ("integer", "float", "date") and len(now) >= MANY:
             ranks, often = np.unique(columns[name].numbers()[now], return_inverse=True, return_counts=True)[1:]
-            size = max(ROWS_PER_VALUE, len(now) // FINE) + 1  # one more, so that the last cell is not one too many
-            codes = ((np.cumsum(often) - often) // size)[ranks]
+            cells = min(FINE, len(now) // ROWS_PER_VALUE)
+            codes = ((np.cumsum(often) - often) * cells // len(now))[ranks]
         share = _told(codes, reward) if len(now) >= MANY else 0.0
         if share >= TELLS[1]:
             return (
