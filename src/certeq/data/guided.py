@@ -13,6 +13,9 @@ known exactly, however few rows a state has, since the statistic is a sum over p
 same action (Mantel 1967). Nothing is shuffled, so that neither the order of rows nor anybody's name matters. The tail
 is that of the chi-squared distribution with as many degrees of freedom as the tables of all states have together.
 Values of the row before are followed by rank (`rising`).
+
+Rows are taken one by one. Where a person (an episode) has a level of the column and a habit of its own, and neither has
+to do with the other, few persons with many rows each may look as if they acted on the column.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ NAMED = {"action": "sent", "reward": "lifted", "episode": "person", "time": "day
 def test_somebody_is_asked_about_a_column_that_all_but_tells_the_reward_of_its_own_row(make):
     (said,) = read(survey(asked=make), **NAMED).decisions
     assert said.startswith("'asked' all but tells the reward of its own row (")
-    assert "leave it out by naming the columns of the state (--state)" in said
+    assert "leave it out of the state (--state)" in said
     order = np.random.default_rng(0).permutation(400)
     turned = {name: column[order] for name, column in survey(asked=make).items()}
     assert read(turned, **NAMED).decisions == (said,)

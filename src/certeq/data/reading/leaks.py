@@ -74,7 +74,7 @@ def result(columns: Mapping[str, Column], names: Sequence[str], now: Integers, r
         if share >= TELLS[1]:
             return (
                 f"{name!r} all but tells the reward of its own row ({share:.0%} of it). If it is known only after the "
-                "action, the advice is worthless: leave it out by naming the columns of the state (--state).",
+                "action, the advice is worthless: leave it out of the state (--state).",
             )
     return ()
 
