@@ -1,6 +1,6 @@
 """Make docs/coverage.md of a finished run.
 
-First ``certeq reproduce coverage --profile paper --seed 20261122 --out DIR``, then
+First ``certeq reproduce coverage --profile paper --seed 20261130 --out DIR``, then
 ``python docs/make_coverage.py DIR``.
 """
 
