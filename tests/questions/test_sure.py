@@ -13,6 +13,7 @@ from certeq.questions.credible import credible
 from certeq.questions.examine import examine
 from certeq.questions.returns import Returns, Stretch
 from certeq.questions.sure import EPISODES, HANGS, THIN, chance, doubt, printed, sentences, to_json, withheld
+from certeq.report.tell import worth
 from certeq.worlds.numeric import SIMULATORS, erring, log_points
 from logbook import logged
 
@@ -193,6 +194,9 @@ def test_where_people_knew_more_nothing_is_taken_to_be_counted_twice_and_no_chan
     assert chance(told) is None
     assert withheld(told) == "people acted on more than the states hold"
     assert any("None of these intervals allows for what people saw" in line for line in sentences(told))
+    for lines in ([*sentences(told)], [*worth(told)]):
+        assert not any("Whatever the unseen rows are like" in line for line in lines)
+    assert [*worth(told)][-1] == "No interval on this page allows for that: the advice may be worth far less, or more."
     assert told.outer.low <= other.low < other.high <= told.outer.high
     unfit = printed(told.posterior, told.outer, UNFIT)
     assert unfit.interval(ADVICE)[1:] == pytest.approx((told.outer.low, told.outer.high))

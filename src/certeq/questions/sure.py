@@ -126,10 +126,10 @@ def sentences(findings: Findings) -> Iterator[str]:
         )
     if not found.again:
         yield "Counts alone cannot be resampled, so these intervals tend to be too narrow."
-    if findings.outer is not None and not any(found.doubt):
-        yield findings.outer.lines()[0]
     if findings.learned.summary.people:
         yield "None of these intervals allows for what people saw but the states do not hold."
+    elif findings.outer is not None and not any(found.doubt):
+        yield findings.outer.lines()[0]
     if findings.frontier is not None and findings.frontier.kept:
         limits = zip(findings.learned.rules.limit, findings.frontier.kept, strict=True)
         kept = [

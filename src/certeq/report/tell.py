@@ -115,8 +115,7 @@ def worth(findings: Findings) -> Iterator[str]:
         return
     if findings.learned.summary.people:
         yield f"It is not compared with what was done: {sure.withheld(findings)}, and a plan cannot see what they saw."
-        if findings.outer is not None:
-            yield findings.outer.lines()[0]
+        yield "No interval on this page allows for that: the advice may be worth far less, or more."
         return
     gain, better = found.difference(ADVICE, RECORDED), sure.chance(findings)
     more = "less" if gain.mean < 0 else "more"
