@@ -50,7 +50,7 @@ class Cells(NamedTuple):
     number: Integers  # (cells,): how often
 
 
-class Found(NamedTuple):
+class RowsCounted(NamedTuple):
     """What was counted."""
 
     cells: Cells
@@ -85,7 +85,7 @@ class Store:
         _partition(*block, A, N, np.uint64(self.shift), starts, self.low)
         self.starts.append(starts)
 
-    def count(self) -> Found:
+    def count(self) -> RowsCounted:
         """Count all rows that are held."""
         S, A, N = self.sizes
         starts = np.stack(self.starts)  # (blocks, buckets + 1)
@@ -104,7 +104,7 @@ class Store:
         np.cumsum(pointer, out=pointer)
         for array in (outcomes, numbers):
             array.resize(cells, refcheck=False)  # in its place; a copy would need fresh memory
-        return Found(Cells(pointer, outcomes, numbers), visits, reached)
+        return RowsCounted(Cells(pointer, outcomes, numbers), visits, reached)
 
 
 def count(state: Codes, action: Codes, outcome: Codes, S: int, A: int, N: int) -> Cells:
