@@ -102,13 +102,17 @@ def remembered(seed: int, data_sets: int) -> None:
             only = seen is not None and seen.before
             found.append((seen is not None, only, advice, chance is not None and chance >= SURE, unchecked))
         some, only, advice, said, unchecked = np.array(found, dtype=float).T
-        worse = advice < people
         print(
             f"{who}, {cases} | {some.mean():.2f}, {only.mean():.2f} | {advice.mean():.1f}, {people:.1f} | "
-            f"{worse.mean():.2f} | {said.sum():.0f}, {(said * worse).sum():.0f} | {unchecked.sum():.0f}, "
-            f"{(unchecked * worse).sum():.0f}",
+            f"{_claims(advice < people, said, unchecked)}",
             flush=True,
         )
+
+
+def _claims(worse: np.ndarray, said: np.ndarray, unchecked: np.ndarray) -> str:
+    """How often advice is worse, and how often it was said to be better, and worse, with the check and without."""
+    told = (f"{claimed.sum():.0f}, {(claimed * worse).sum():.0f}" for claimed in (said, unchecked))
+    return f"{worse.mean():.2f} | {' | '.join(told)}"
 
 
 def main(seed: int, data_sets: int, names: list[str]) -> None:
@@ -129,11 +133,9 @@ def main(seed: int, data_sets: int, names: list[str]) -> None:
             unchecked = not thin and told.difference(ADVICE, RECORDED).better >= SURE
             found.append((noticed, *values, chance is not None and chance >= SURE, unchecked))
         noticed, advice, people_get, said, unchecked = np.array(found, dtype=float).T
-        worse = advice < people_get
         print(
             f"{name}, {share:g}, {episodes} | {noticed.mean():.2f} | {advice.mean():.2f}, "
-            f"{people_get.mean():.2f} | {worse.mean():.2f} | {said.sum():.0f}, {(said * worse).sum():.0f} | "
-            f"{unchecked.sum():.0f}, {(unchecked * worse).sum():.0f}",
+            f"{people_get.mean():.2f} | {_claims(advice < people_get, said, unchecked)}",
             flush=True,
         )
 

@@ -25,6 +25,7 @@ from certeq.base.display import (
     several,
     shorten,
     told,
+    tried,
 )
 from certeq.base.texts import csv_text
 from certeq.cli import app
@@ -215,3 +216,8 @@ def test_a_plan_that_takes_what_nobody_tried_says_so_and_learn_does_not():
     assert certeq.learn(rows, reward=reward, discount=0.5).policy.actions.tolist() == [0, 0]
     both = certeq.plan(np.stack([counts, counts + 1]), reward, 0.5)
     assert both.untried.tolist() == [[True, False], [False, False]]
+
+
+def test_one_pair_was_tried_and_two_were():
+    assert tried(1, 1, 1) == "1 state x 1 action: 1 of 1 pair was tried (100%)."
+    assert tried(11, 3, 32) == "11 states x 3 actions: 32 of 33 pairs were tried (97%)."

@@ -90,6 +90,15 @@ def several(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
+def tried(states: int, actions: int, pairs: int) -> str:
+    """How many states and actions there are, and how many of their pairs were tried."""
+    every = states * actions
+    return (
+        f"{several(states, 'state')} x {several(actions, 'action')}: {pairs:,} of {several(every, 'pair')} "
+        f"{'was' if pairs == 1 else 'were'} tried ({pairs / every:.0%})."
+    )
+
+
 def duration(seconds: float) -> str:
     """A length of time for people."""
     if seconds < 1:

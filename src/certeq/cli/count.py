@@ -64,7 +64,7 @@ def count(
 
 def tell(console: Console, tallied: Tallied, seconds: float) -> None:
     """Say what was counted."""
-    from certeq.base.display import several
+    from certeq.base.display import several, tried
     from certeq.cli import show
 
     counts = tallied.counts
@@ -73,11 +73,7 @@ def tell(console: Console, tallied: Tallied, seconds: float) -> None:
         f"[bold]{several(tallied.rows, 'row')}[/bold]{files}: {several(len(tallied), 'transition')}, "
         f"{tallied.endings:,} of them ending an episode, in {seconds:.1f} s."
     )
-    tried = int((counts.visits > 0).sum())
-    console.print(
-        f"{several(counts.n_states, 'state')} x {several(counts.n_actions, 'action')}: {tried:,} of "
-        f"{several(counts.visits.size, 'pair')} were tried ({tried / counts.visits.size:.0%})."
-    )
+    console.print(tried(counts.n_states, counts.n_actions, int((counts.visits > 0).sum())))
     for why, number in tallied.dropped.items():
         console.print(f"Left out: {number:,} x {show.escape(why)}.")
     for note in tallied.notes:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape as _escape
 from rich.table import Table
 
-from certeq.base.display import harmless, of_draws, several
+from certeq.base.display import harmless, of_draws, several, tried
 
 if TYPE_CHECKING:
     from certeq.learning.learned import Learned, Summary
@@ -46,11 +46,7 @@ def _facts(out: Console, found: Summary) -> None:
     of = f" in {several(found.episodes, 'episode')}" if found.episodes is not None else ""
     ending = f"{found.endings:,} of them ending an episode"
     out.print(f"[bold]{several(found.rows, 'transition')}[/bold]{of}, {ending}.")
-    share = found.pairs_seen / found.pairs
-    out.print(
-        f"{several(found.states, 'state')} x {several(found.actions, 'action')}: {found.pairs_seen:,} of "
-        f"{several(found.pairs, 'pair')} were tried ({share:.0%})."
-    )
+    out.print(tried(found.states, found.actions, found.pairs_seen))
     for line in found.seen:
         out.print(escape(line))
     for why, count in found.dropped.items():

@@ -79,7 +79,8 @@ def _source(findings: Findings) -> str:
 
 def _support(findings: Findings) -> str:
     summary, advised = findings.learned.summary, findings.support[findings.advised >= 0]
-    told = f"{summary.pairs_seen:,} of {several(summary.pairs, 'pair')} of state and action were ever tried."
+    were = "was" if summary.pairs_seen == 1 else "were"
+    told = f"{summary.pairs_seen:,} of {several(summary.pairs, 'pair')} of state and action {were} ever tried."
     if len(advised):
         thin = int((advised < FEW).sum())
         told += (

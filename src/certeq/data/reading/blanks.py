@@ -127,8 +127,6 @@ def carry_forward(table: Mapping[str, Any], how: Carried) -> tuple[dict[str, Any
     n = len(columns[how.columns[0]])
     lacking = np.logical_or.reduce([columns[name].missing for name in how.columns])
     rows = np.flatnonzero(~np.logical_or.reduce([np.zeros(n, dtype=bool), *(columns[name].missing for name in by)]))
-    if not len(rows):
-        return {**table}, lacking
     placed = {name: values.take(rows) for name, values in columns.items()}
     try:
         found = sequence(placed, Roles(how.columns, (), (), episode=how.episode, time=how.time), rows)

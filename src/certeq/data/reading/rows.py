@@ -268,7 +268,7 @@ def _calendar(dates: Any) -> Integers:
     months = dates.astype("datetime64[M]")
     from_start = dates - months.astype(dates.dtype)
     to_end = (months + np.timedelta64(1, "M")).astype(dates.dtype) - dates
-    monthly = (from_start == from_start[0]).all() or (to_end == to_end[0]).all()
+    monthly = (from_start == from_start[:1]).all() or (to_end == to_end[:1]).all()
     return np.asarray((months if monthly else dates).astype(np.int64))
 
 
